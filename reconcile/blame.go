@@ -19,39 +19,40 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// ConfigError says why there is no new configuration, or why an instance
-// refused it: what is wrong, which line of which template wrote that, and for
-// which resource. It is in the errors of [ReconciliationFailed], of the events
-// before it, of [Loop.Once] and of [InstanceDeploymentFailed].
+// ConfigError says why there is no new configuration, or why an instance refused it: what is
+// wrong, which template line wrote it, and for which resource. It is in the errors of
+// [ReconciliationFailed], of the events before it, of [Loop.Once] and of
+// [InstanceDeploymentFailed].
 type ConfigError struct {
 	Stage  string // "render", "validate" or "deploy"
 	Faults []Fault
-	Why    string // no resource was left out because of it: "the template is to blame"
+	Why    string // why no resource was left out: "the template is to blame"
 	Err    error  // of the renderer, the validator or the target
 }
 
 // Fault is one thing that is wrong with a configuration.
 type Fault struct {
-	Position  dataplane.Position `json:"position,omitzero"` // in the configuration; zero where a render failed
+	Position  dataplane.Position `json:"position,omitzero"` // in the configuration; zero if a render failed
 	Message   string             `json:"message"`           // what is wrong
-	Template  TemplateLine       `json:"template,omitzero"` // what wrote it; zero where that is not known
+	Template  TemplateLine       `json:"template,omitzero"` // the line that wrote it; zero if not known
 	Resources []Resource         `json:"resources,omitempty"`
 }
 
 // TemplateLine is a line of a template.
 type TemplateLine struct {
 	File   string `json:"file"`
-	Line   int    `json:"line,omitempty"`   // from 1; 0 where only the file is known
+	Line   int    `json:"line,omitempty"`   // from 1; 0 if only the file is known
 	Column int    `json:"column,omitempty"` // in characters, from 1
-	Key    string `json:"key,omitempty"`    // of settings whose text it is in, such as haproxyConfig.template
+	Key    string `json:"key,omitempty"`    // the key in settings, such as haproxyConfig.template
 	Text   string `json:"text,omitempty"`
 
-	// ChangedBy names what changed the line behind the template, such as
+	// ChangedBy names what changed the line after the template wrote it, such as
 	// haproxyConfig.postProcessing[0].
 	ChangedBy string `json:"changedBy,omitempty"`
 }
 
-// String gives "haproxy.cfg:12", of settings "settings.yaml:12: haproxyConfig.template".
+// String returns "haproxy.cfg:12". For a template in settings it returns "settings.yaml:12:
+// haproxyConfig.template".
 func (l TemplateLine) String() string {
 	text := l.File
 	if l.Line > 0 {
@@ -66,8 +67,8 @@ func (l TemplateLine) String() string {
 	return text
 }
 
-// Culprit is the resource that is to blame: the innermost of those that were
-// being rendered. It reports false where none is known.
+// Culprit returns the resource at fault: the innermost of those being rendered. It returns
+// false if none is known.
 func (f Fault) Culprit() (Resource, bool) {
 	if len(f.Resources) == 0 {
 		return Resource{}, false
@@ -75,8 +76,8 @@ func (f Fault) Culprit() (Resource, bool) {
 	return f.Resources[len(f.Resources)-1], true
 }
 
-// String reads as one line of a log. The line of the template comes first, as that is
-// the one to mend:
+// String returns one line for a log. The template line comes first, because that is the one
+// to mend:
 //
 //	haproxy.d/backend.cfg:4: unknown keyword "foo"; rendered as line 812 of haproxy.cfg for Ingress shop/web (web.yaml:12)
 func (f Fault) String() string {
@@ -101,7 +102,7 @@ func (f Fault) String() string {
 	return printable.Line(text)
 }
 
-// located is the name of a resource and, where that is known, its place.
+// located returns the name of a resource and, if known, its file and line.
 func (r Resource) located() string {
 	if r.Source != "" {
 		return printable.Line(r.String() + " (" + r.Source + ")")
@@ -109,7 +110,7 @@ func (r Resource) located() string {
 	return printable.Line(r.String())
 }
 
-// Error gives the stage and the faults, one a line where there are several.
+// Error returns the stage and the faults, one a line if there are several.
 func (e *ConfigError) Error() string {
 	const most = 20 // a template that is wrong for thousands of resources has thousands
 	text := e.Stage + ": "
@@ -135,44 +136,43 @@ func (e *ConfigError) Error() string {
 
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// located is an error that knows where in a configuration things are wrong, and
-// what, such as a [*validate.Error].
+// located is an error that knows which positions of a configuration are wrong, and why, such
+// as a [*validate.Error].
 //
 // [*validate.Error]: https://pkg.go.dev/github.com/hapticsdk/haptic/validate#Error
 type located interface {
 	Positions() iter.Seq2[dataplane.Position, string]
 }
 
-// Origin is what wrote a line of a configuration: the line of a template and, the
-// innermost last, the objects that it was rendering.
+// Origin is what wrote a line of a configuration: the template line and the objects being
+// rendered, the innermost last.
 type Origin struct {
 	TemplateLine
 	Owners []any
 }
 
-// Origins knows what wrote a configuration. The loop asks only when something
-// is wrong. It may be asked from several goroutines.
+// Origins knows what wrote a configuration. The loop asks only when something is wrong,
+// possibly from several goroutines.
 type Origins interface {
-	// Origin says what wrote a line, or a whole file for line 0; the zero Origin
-	// where that is not known. HAProxy may name no place: the zero Position.
+	// Origin returns what wrote a line, or a whole file for line 0. It returns the zero
+	// Origin if that is not known. The position is zero if HAProxy names no place.
 	Origin(ctx context.Context, at dataplane.Position) (Origin, error)
 	// Owners returns all objects that the configuration was made of, in a
 	// stable order.
 	Owners(ctx context.Context) ([]any, error)
 }
 
-// traced is an error of a [Renderer] that knows which lines of templates failed,
-// and with what message.
+// traced is an error of a [Renderer] that knows which template lines failed, and why.
 type traced interface {
 	Origins() iter.Seq2[Origin, string]
 }
 
-// owned is a value that belongs to objects, as what a template renders may be.
+// owned is a value that knows its objects. A template may render such values.
 type owned interface{ Owners() []any }
 
-// Blame explains an error about a configuration: what is wrong, which line of
-// which template wrote that, and for which resource. cfg is nil for the error of a
-// render; origins may be nil. An error that cannot be explained has no faults.
+// Blame explains an error about a configuration: what is wrong, which template line wrote
+// it, and for which resource. cfg is nil for the error of a render; origins may be nil. An
+// error that it cannot explain has no faults.
 func Blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
 	e := &ConfigError{Stage: stage, Err: err}
 	if cfg == nil {
@@ -192,7 +192,7 @@ func Blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, 
 	return e
 }
 
-// tracesOf are the faults of a render, as its error tells them.
+// tracesOf returns the faults that the error of a render names.
 func tracesOf(err error) (faults []Fault) {
 	var known traced
 	if !errors.As(err, &known) {
@@ -204,7 +204,7 @@ func tracesOf(err error) (faults []Fault) {
 	return faults
 }
 
-// positions are where an error says that a configuration is wrong.
+// positions yields where an error says that a configuration is wrong, and why.
 func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, string] {
 	var known located
 	if errors.As(err, &known) {
@@ -225,8 +225,8 @@ func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, s
 	}
 }
 
-// ResourcesOf names objects, and those to which others belong, each once and the
-// most important last.
+// ResourcesOf names the objects among owners and, for other values, the objects that they
+// belong to. It names each once, the most important last.
 func ResourcesOf(owners []any) (found []Resource) {
 	for v := range versionsOf(owners) {
 		found = appendLast(found, v.Resource)
@@ -234,28 +234,27 @@ func ResourcesOf(owners []any) (found []Resource) {
 	return found
 }
 
-// appendLast puts a resource last, also where it stood before.
+// appendLast adds a resource at the end, or moves it there.
 func appendLast(all []Resource, r Resource) []Resource {
 	all = slices.DeleteFunc(all, func(x Resource) bool { return x == r })
 	return append(all, r)
 }
 
-// sourceAnnotation says where an object was read: k8swatch sets it on objects of a
-// folder.
+// sourceAnnotation says where an object was read. k8swatch sets it on objects of a folder.
 const sourceAnnotation = "haptic.hapticsdk.dev/source"
 
 // Resource names one Kubernetes object as it was at one time. It is comparable.
 type Resource struct {
-	APIVersion string    `json:"apiVersion,omitempty"` // "" where a typed object does not say
+	APIVersion string    `json:"apiVersion,omitempty"` // "" if a typed object does not say it
 	Kind       string    `json:"kind"`
 	Namespace  string    `json:"namespace,omitempty"`
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid,omitempty"`
 	Version    string    `json:"version,omitempty"` // metadata.resourceVersion
-	Source     string    `json:"source,omitempty"`  // where it was read, if that is known: "web.yaml:12"
+	Source     string    `json:"source,omitempty"`  // file and line, if known: "web.yaml:12"
 }
 
-// String gives kind and name, as in "Ingress shop/web".
+// String returns kind and name, as in "Ingress shop/web".
 func (r Resource) String() string {
 	if r.Namespace == "" {
 		return strings.TrimSpace(r.Kind + " " + r.Name)
@@ -263,11 +262,11 @@ func (r Resource) String() string {
 	return strings.TrimSpace(r.Kind + " " + r.Namespace + "/" + r.Name)
 }
 
-// ResourceOf names an object: a typed one of client-go, an unstructured one, or
-// the map inside of such a one. It reports false for anything else.
+// ResourceOf names an object: a typed one of client-go, an unstructured one, or the map
+// inside of one. It returns false for anything else.
 //
-// The kind of a typed object that does not say its own, as those of a watch, is
-// that under which client-go knows its Go type, or else the type's name.
+// A typed object of a watch does not say its own kind. It gets the kind that client-go knows
+// for its Go type, or else the name of the type.
 func ResourceOf(v any) (Resource, bool) {
 	if r, ok := v.(Resource); ok {
 		return r, true
@@ -336,7 +335,7 @@ func versionsIn(ctx context.Context, origins Origins) (found []version, err erro
 	return found, nil
 }
 
-// versionsOf yields objects, and those to which others belong.
+// versionsOf yields objects and, for other values, the objects that they belong to.
 func versionsOf(owners []any) iter.Seq[version] {
 	return func(yield func(version) bool) {
 		for _, o := range owners {
@@ -358,7 +357,7 @@ func versionsOf(owners []any) iter.Seq[version] {
 	}
 }
 
-// failure is err, and a nil interface where that is nil.
+// failure returns err as an interface that is nil if err is nil.
 func (a *attempt) failure() error {
 	if a.err == nil {
 		return nil
@@ -366,7 +365,7 @@ func (a *attempt) failure() error {
 	return a.err
 }
 
-// made is the configuration that was rendered; nil: none was.
+// made returns the rendered configuration, nil if there is none.
 func (a *attempt) made() *dataplane.Config {
 	if a.rendered == nil {
 		return nil

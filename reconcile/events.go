@@ -12,9 +12,9 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
-// Events returns one value of each event of this package, without fields: what
-// there is to listen to, and what is counted before anything happens. A new event
-// is its type with its method Report, and its line here.
+// Events returns one value of each event of this package, without fields. Observers learn
+// from it which events there are, and which metrics to declare. A new event is its type with
+// its method Report, and its line here.
 func Events() []event.Event {
 	return []event.Event{
 		ReconciliationTriggered{}, ReconciliationStarted{}, AttemptCompleted{}, ReconciliationCompleted{}, ReconciliationFailed{},
@@ -26,14 +26,13 @@ func Events() []event.Event {
 	}
 }
 
-// The events below are what a [Loop] publishes on its bus. They report and
-// never steer: losing one changes nothing that is deployed. All are values
-// that do not change after they were published. ID is the number of the
-// reconciliation that an event belongs to; numbers grow by one.
+// The events below are what a [Loop] publishes on its bus. They report and never steer:
+// losing one changes nothing that is deployed. All are values that do not change after
+// publication. ID is the number of the event's reconciliation; numbers grow by one.
 //
-// They come in this order: reconciliations one after the other, and beside them, for
-// each instance, what becomes of the configurations. A test reads this drawing and
-// replays reconciliations against it. "?" is at most one, "+" one or more, "*" any number, "|" or.
+// Reconciliations come one after the other. Beside them come, for each instance, its
+// deployments and checks. A test reads this drawing and replays reconciliations against it.
+// "?" is at most one, "+" one or more, "*" any number, "|" or.
 //
 //	reconciliation: ReconciliationStarted AttemptCompleted+ (made | unmade | trial) ResourceReleased*
 //	made:           trouble? render ValidationCompleted verdict* ReconciliationCompleted
@@ -51,13 +50,13 @@ func Events() []event.Event {
 //	told:           DeploymentStarted | InstanceDeployed | InstanceDeploymentFailed | DeploymentScheduled | checked
 //	checked:        DriftPreventionTriggered | DriftRepaired | DeploymentUnfinished
 //
-// An instance is told of a configuration after ReconciliationCompleted. The rule of a
-// revision mixes those of all instances. A trial that
-// fails makes nothing new. What was only set aside, as an attempt took too long, is
-// released after the trials, in one line. A reconciliation and a deployment that a
-// context ends have no end. ReconciliationTriggered, InstancesChanged and InstanceReached come at any
-// time, and so does HAProxyChanged.
-// IndexSynchronized comes before any ResourceIndexUpdated, and that before the
+// The loop deploys a configuration to instances after its ReconciliationCompleted. The rule
+// of a revision mixes the events of all instances. The rule "trial" is a failed try of
+// quarantined resources: it makes nothing new. If an attempt took too long, the loop sets
+// resources aside; it releases the innocent ones after the tries, in one line. If a context
+// ends a reconciliation or a deployment, no event closes it. ReconciliationTriggered,
+// InstancesChanged, InstanceReached and HAProxyChanged come at any time. IndexSynchronized
+// comes before any ResourceIndexUpdated. A ResourceIndexUpdated comes before the
 // ReconciliationTriggered that it leads to. Watchers publish both: those of
 // [github.com/hapticsdk/haptic/reconcile/observe.NewGroup] and of settings.
 
@@ -70,8 +69,8 @@ func (e ReconciliationTriggered) Report() event.Report {
 	return event.Report{Name: "reconciliation.triggered", Level: slog.LevelDebug, Fields: []slog.Attr{slog.String("reason", e.Reason)}}
 }
 
-// ReconciliationStarted opens a reconciliation; Reasons are all that were
-// given since the one before.
+// ReconciliationStarted opens a reconciliation. Reasons are all those given since the one
+// before.
 type ReconciliationStarted struct {
 	ID      uint64
 	Reasons []string
@@ -82,10 +81,9 @@ func (e ReconciliationStarted) Report() event.Report {
 		Fields: []slog.Attr{slog.Any("reasons", e.Reasons)}}
 }
 
-// AttemptCompleted says how one render and its validation went. Most
-// reconciliations have one; where something is at fault, the search for what to
-// leave out has several. It says when the attempt began, so that a trace can be
-// made of it.
+// AttemptCompleted says how one render and its validation went. Most reconciliations have
+// one attempt; a search for resources at fault has several. At lets a trace show the
+// attempt.
 type AttemptCompleted struct {
 	ID           uint64
 	Excluded     int       // resources that were left out
@@ -140,8 +138,7 @@ func renderTime(took time.Duration) event.Metric {
 	return event.Metric{Kind: event.Seconds, Name: "render_duration_seconds", Help: "Time to render, in seconds.", Value: took.Seconds()}
 }
 
-// TemplateRenderFailed says why no configuration was made. What is deployed
-// stays.
+// TemplateRenderFailed says why there is no new configuration. The deployed one stays.
 type TemplateRenderFailed struct {
 	ID   uint64
 	Err  error
@@ -165,8 +162,8 @@ func (e ValidationCompleted) Report() event.Report {
 		Metrics: validationMetrics(e.Took, false)}
 }
 
-// ValidationFailed says why a configuration will not be deployed. What is
-// deployed stays.
+// ValidationFailed says why the loop will not deploy a configuration. The deployed one
+// stays.
 type ValidationFailed struct {
 	ID   uint64
 	Hash string
@@ -187,18 +184,17 @@ func validationMetrics(took time.Duration, failed bool) []event.Metric {
 	}
 }
 
-// ReconciliationCompleted closes a reconciliation that ended in a validated
-// configuration. Unchanged says that it equals the one before, so that there
-// is nothing to deploy.
+// ReconciliationCompleted closes a reconciliation that ended with a validated configuration.
+// Unchanged says that it equals the one before, so there is nothing to deploy.
 type ReconciliationCompleted struct {
 	ID        uint64
 	Hash      string
 	Unchanged bool
 	Took      time.Duration
 	Reasons   []string
-	Rendered  TemplateRendered // what it was made of
-	Attempts  int              // to render and validate; several where something is at fault
-	SetAside  int              // resources left out until they are tried: they changed with one of their namespace that is at fault
+	Rendered  TemplateRendered // the render of the configuration
+	Attempts  int              // renders with their validations; several if something is at fault
+	SetAside  int              // resources left out until they are tried: they changed together with one at fault
 	Failures  int              // reconciliations that failed before this one, in a row
 }
 
@@ -224,7 +220,7 @@ func (e ReconciliationCompleted) Report() event.Report {
 	return r
 }
 
-// ReconciliationFailed closes a reconciliation that made nothing to deploy.
+// ReconciliationFailed closes a reconciliation without a new configuration.
 type ReconciliationFailed struct {
 	ID       uint64
 	Err      error
@@ -247,10 +243,10 @@ func reconciliationMetrics(took time.Duration, failed bool) []event.Metric {
 	}
 }
 
-// ResourceRefused says that a resource, or a part of it, is left out of the
-// configuration since this reconciliation. It is published once, not at each
-// render, and once for all that is new of one resource: More counts the others. One
-// line tells of all that have one cause.
+// ResourceRefused says that the configuration lacks a resource, or a part of it, since this
+// reconciliation. The loop publishes it once, not at each render. One event stands for all
+// new refusals of a resource: More counts the others. One log line tells of all resources
+// with the same cause.
 type ResourceRefused struct {
 	ID uint64
 	Refusal
@@ -265,8 +261,8 @@ func (e ResourceRefused) Report() event.Report {
 	return r
 }
 
-// ResourceAccepted takes a [ResourceRefused] back: the resource was mended or
-// deleted. More counts what else of it is no longer refused.
+// ResourceAccepted takes a [ResourceRefused] back: the resource was mended or deleted. More
+// counts its other refusals that ended.
 type ResourceAccepted struct {
 	ID uint64
 	Refusal
@@ -282,9 +278,10 @@ func (e ResourceAccepted) Report() event.Report {
 	return r
 }
 
-// ResourceQuarantined says that the configuration is not valid with a resource. Its
-// earlier version is served, or it is left out. It is published once for each version
-// of the resource, and when that changes. One line tells of all that have one cause.
+// ResourceQuarantined says that the configuration is not valid with a resource. The loop
+// serves its earlier version, or leaves it out. It publishes the event once for each version
+// of the resource, and again when it serves another version. One log line tells of all
+// resources with the same cause.
 type ResourceQuarantined struct {
 	ID uint64
 	Quarantined
@@ -315,8 +312,8 @@ func (e ResourceReleased) Report() event.Report {
 	return r
 }
 
-// IndexSynchronized says that all watched resources are in their stores: once, and
-// again when new settings watch others.
+// IndexSynchronized says that the stores hold all watched resources: once, and again when
+// new settings watch others.
 type IndexSynchronized struct {
 	Resources map[string]int
 	Took      time.Duration
@@ -327,13 +324,13 @@ func (e IndexSynchronized) Report() event.Report {
 		Metrics: []event.Metric{resourceCount(e.Resources)}}
 }
 
-// ResourceIndexUpdated says that objects of a watched resource changed, after
-// [IndexSynchronized] and before the reconciliation that this asks for. Each change
-// counts once.
+// ResourceIndexUpdated says that objects of a watched resource changed. It comes after
+// [IndexSynchronized], and before the reconciliation that it leads to. Each change counts
+// once.
 type ResourceIndexUpdated struct {
 	Resource                   string // "ingresses", or the name in the settings
 	Created, Modified, Deleted int
-	Objects                    int // that there are now
+	Objects                    int // their number now
 }
 
 func (e ResourceIndexUpdated) Report() event.Report {
@@ -341,7 +338,7 @@ func (e ResourceIndexUpdated) Report() event.Report {
 		slog.Int("created", e.Created), slog.Int("modified", e.Modified), slog.Int("deleted", e.Deleted), slog.Int("objects", e.Objects)}}
 }
 
-// LeaderBecame and LeaderLost tell of this process, LeaderObserved of any.
+// LeaderBecame and LeaderLost are about this process, LeaderObserved about any process.
 type (
 	LeaderBecame   struct{ Identity string }
 	LeaderLost     struct{ Identity string }

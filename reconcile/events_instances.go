@@ -11,15 +11,15 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/event"
 )
 
-// DeploymentScheduled says that an instance gets a configuration later, because
-// its last reload was less than the minimum interval ago, or because its old workers
-// have to end first. Changes without a reload are applied already.
+// DeploymentScheduled says that an instance gets a configuration later. Its last reload was
+// less than the minimum interval ago, or its old workers have to end first. Changes that
+// need no reload are already applied.
 type DeploymentScheduled struct {
 	ID       uint64
 	Instance string
 	At       time.Time
-	Applied  *dataplane.Result // Left has what waits
-	Waits    error             // for old workers: wraps [dataplane.ErrOldWorkers]; nil: for the interval
+	Applied  *dataplane.Result // Left has the part that waits
+	Waits    error             // why old workers hold it up: wraps [dataplane.ErrOldWorkers]; nil: it waits for the interval
 }
 
 func (e DeploymentScheduled) Report() event.Report {
@@ -57,8 +57,8 @@ func (e InstanceDeployed) Report() event.Report {
 		Sentence: "deployed" + afterFailures(e.Failures) + ": " + outcomeOf(e.Result), Metrics: deploymentMetrics(e.Took, false)}
 }
 
-// InstanceDeploymentFailed says that an instance does not have the
-// configuration, and when it is tried again; other instances are untouched.
+// InstanceDeploymentFailed says that an instance does not have the configuration, and when
+// the loop tries again. Other instances are untouched.
 type InstanceDeploymentFailed struct {
 	ID       uint64
 	Instance string
@@ -79,8 +79,8 @@ func (e InstanceDeploymentFailed) Report() event.Report {
 		Sentence: fmt.Sprintf("deployment failed%s: %v", again, e.Err)}
 }
 
-// InstanceReached says that an instance that failed answers again, and can be deployed
-// to. [InstanceDeployed] follows where this process leads.
+// InstanceReached says that an instance answers again after failures, and can be deployed
+// to. [InstanceDeployed] follows if this process leads.
 type InstanceReached struct {
 	Instance string
 	Failures int // before, in a row
@@ -90,14 +90,14 @@ func (e InstanceReached) Report() event.Report {
 	return event.Report{Name: "instance.reached", Level: slog.LevelInfo, Instance: e.Instance, Sentence: "answers again" + afterFailures(e.Failures)}
 }
 
-// DeploymentCompleted says that a revision is where it can be: each instance has it, or
-// its last deployment of it failed. An instance that does not answer is among the failures,
-// by its time-out, and goes on being tried. A reload that waits holds the event back.
+// DeploymentCompleted says that a revision has arrived: each instance has it, or its last
+// deployment of it failed. An instance that does not answer fails by its time-out, and the
+// loop goes on trying it. A reload that waits holds the event back.
 //
-// Each revision has one such event in a process that leads, also where a newer one takes
-// its place before: then Superseded names the instances that get that one instead. There
-// is none without instances, none for instances that come later, and none after the end of
-// the loop or of leadership.
+// A process that leads publishes one such event for each revision. If a newer revision takes
+// its place first, Superseded names the instances that get that one instead. There is no
+// event without instances, for instances that come later, or after the end of the loop or of
+// leadership.
 type DeploymentCompleted struct {
 	ID         uint64
 	Hash       string
@@ -107,8 +107,8 @@ type DeploymentCompleted struct {
 	Took       time.Duration // since it was validated or, if that was later, since this process leads
 }
 
-// Report implements [event.Event]. The line of one instance alone is that of
-// [InstanceDeployed].
+// Report implements [event.Event]. With a single instance it has no sentence, since
+// [InstanceDeployed] has one.
 func (e DeploymentCompleted) Report() event.Report {
 	r := event.Report{Name: "deployment.completed", Level: slog.LevelInfo, Reconciliation: e.ID, Took: e.Took, Fields: []slog.Attr{hashField(e.Hash)}}
 	all := len(e.Instances) + len(e.Failed)
@@ -125,12 +125,12 @@ func (e DeploymentCompleted) Report() event.Report {
 }
 
 // DeploymentUnfinished says that the loop ended while an instance lacked the newest
-// revision. A loop that did not lead leaves that to the one that does.
+// revision. Only a process that leads publishes it.
 type DeploymentUnfinished struct {
 	ID       uint64
 	Hash     string
 	Instance string
-	Waits    string // for what
+	Waits    string // what the instance waits for
 }
 
 func (e DeploymentUnfinished) Report() event.Report {
@@ -138,8 +138,9 @@ func (e DeploymentUnfinished) Report() event.Report {
 		Sentence: "ended before revision " + phrase.Short(e.Hash) + " was deployed to " + e.Instance + ": " + e.Waits}
 }
 
-// DriftPreventionTriggered says that an instance is checked for drift, as nothing was
-// deployed to it for the drift interval. One that has not drifted has no other event.
+// DriftPreventionTriggered says that the loop checks an instance for drift, because it
+// deployed nothing to it for the drift interval. An instance without drift has no other
+// event.
 type DriftPreventionTriggered struct {
 	ID       uint64
 	Instance string
@@ -151,8 +152,8 @@ func (e DriftPreventionTriggered) Report() event.Report {
 		Fields: []slog.Attr{slog.String("idle", e.Idle.Round(time.Millisecond).String())}}
 }
 
-// DriftRepaired says that an idle instance no longer had what was deployed to
-// it, and that it has again.
+// DriftRepaired says that an idle instance had lost what was deployed to it, and has it
+// again.
 type DriftRepaired struct {
 	ID       uint64
 	Instance string
@@ -178,7 +179,7 @@ func deploymentMetrics(took time.Duration, failed bool) []event.Metric {
 	}
 }
 
-// InstancesChanged says which instances are deployed to from now on.
+// InstancesChanged names the instances that the loop deploys to from now on.
 type InstancesChanged struct {
 	Instances []string
 	Added     []string
@@ -190,9 +191,9 @@ func (e InstancesChanged) Report() event.Report {
 		Sentence: "deploying to " + phrase.Count(len(e.Instances), "instance") + listed(", new: ", e.Added) + listed(", gone: ", e.Removed)}
 }
 
-// HAProxyChanged says what became of the HAProxy on this host: it started or was adopted,
-// ended unasked, does not start, hangs, or answers again. The program publishes it, which
-// the loop does not:
+// HAProxyChanged says what happened to the HAProxy on this host: it started or was adopted,
+// ended unasked, does not start, hangs, or answers again. Your program publishes it, not the
+// loop:
 //
 //	OnProcess: func(e dataplane.ProcessEvent) {
 //		eventbus.Publish(bus, reconcile.HAProxyChanged{Instance: "local", ProcessEvent: e})
@@ -228,14 +229,14 @@ func (e HAProxyChanged) Report() event.Report {
 	return r
 }
 
-// outages are the names of the events that say that HAProxy does not serve.
+// outages are the names of the events after which HAProxy does not serve.
 func outages() []string { return []string{"haproxy.ended", "haproxy.start.failed", "haproxy.silent"} }
 
-// fallsToCount is the Repeat of a HAProxy that fell so often: each of the first four
-// has a line, and then each doubling.
+// fallsToCount is the Repeat of a HAProxy that fell so often: each of the first four falls
+// has a log line, then each doubling.
 func fallsToCount(times int) int { return max(0, times-3) }
 
-// inAShortTime says how often it fell.
+// inAShortTime says how often HAProxy fell.
 func inAShortTime(times int) string {
 	if times < 2 {
 		return ""
@@ -243,7 +244,7 @@ func inAShortTime(times int) string {
 	return fmt.Sprintf(" (%d times in a short time)", times)
 }
 
-// away says for how long HAProxy did not serve, since that was noticed.
+// away says how long HAProxy did not serve, counted from when that was noticed.
 func away(d time.Duration) string {
 	if d == 0 {
 		return ""
@@ -258,7 +259,7 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// The functions below make what several events say of themselves sound the same.
+// The functions below give several events the same words.
 
 func hashField(hash string) slog.Attr { return slog.String("hash", phrase.Short(hash)) }
 
@@ -282,7 +283,7 @@ func outcomeOf(r *dataplane.Result) string {
 	return s
 }
 
-// afterFailures says how often something failed that has succeeded now.
+// afterFailures says how often something failed before it succeeded.
 func afterFailures(n int) string {
 	if n == 0 {
 		return ""
@@ -290,7 +291,7 @@ func afterFailures(n int) string {
 	return ", after " + phrase.Count(n, "failure")
 }
 
-// listed is a list behind its title, "" where it is empty.
+// listed returns a list behind its title, "" for an empty list.
 func listed(title string, names []string) string {
 	if len(names) == 0 {
 		return ""

@@ -10,30 +10,30 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// worker makes the calls to one instance that the schedule asks for: a slow or
-// failing instance holds back no other.
+// worker makes the calls to one instance that the schedule asks for. A slow or failing
+// instance holds back no other.
 type worker struct {
 	loop   *Loop
 	target Target
-	born   uint64        // of the instance in the schedule
+	born   uint64        // number of the instance in the schedule
 	wake   chan struct{} // of size 1
-	told   chan struct{} // of size 1: something is to be stored; nil if the target stores at once
+	told   chan struct{} // of size 1: the target has something to store; nil if it stores at once
 	stop   context.CancelFunc
-	single bool // Once made it: there is no other try
+	single bool // Once made it: a call is not repeated
 
 	// Only its own goroutine uses these.
 	term  uint64   // of its last deployment
 	held  *waiting // nil: no reload waits for old workers
-	again bool     // the call under way is one more try for that
+	again bool     // the call under way tries that reload again
 
 	public InstanceState // what others see; guarded by Loop.mu, as the schedule is
-	rounds int           // of refusals that led to a late verdict, since it took a configuration; guarded by Loop.mu
-	gaveUp string        // why its refusals lead to no verdict any more; guarded by Loop.mu
+	rounds int           // refusals with a late verdict since its last success; guarded by Loop.mu
+	gaveUp string        // why its refusals no longer lead to a verdict; guarded by Loop.mu
 }
 
-// storer is a [Target] that can tell a running process first and store later, as
-// [dataplane.Client] does. The loop then calls Store beside other calls, at most once in
-// five seconds, and when it ends.
+// storer is a [Target] that can change a running process first and store the change later,
+// as [dataplane.Client] does. The loop calls Store beside other calls, at most once in five
+// seconds, and at its end.
 type storer interface {
 	Store(ctx context.Context, options ...dataplane.SyncOption) error
 }
@@ -45,7 +45,7 @@ func (w *worker) poke() {
 	}
 }
 
-// run follows the schedule until ctx ends. Then the target stores what it was told.
+// run follows the schedule until ctx ends. Then the target stores what is left.
 func (w *worker) run(ctx context.Context) {
 	if target, ok := w.target.(storer); ok {
 		var storing sync.WaitGroup
@@ -69,8 +69,8 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// next asks the schedule what to do now. Leadership is asked each time, since
-// changes of it may not be reported.
+// next asks the schedule what to do now. It asks the Leader each time, because a Leader need
+// not report changes.
 func (w *worker) next() (call, time.Time) {
 	leading := w.loop.leading()
 	w.loop.mu.Lock()
@@ -90,15 +90,15 @@ func (w *worker) next() (call, time.Time) {
 	return c, until
 }
 
-// storeInterval is the time between the end of a Store and the next, since one costs as
-// much as all that an instance has. storeTimeout bounds what is left of them at the end.
+// storeInterval is the time between the end of a Store and the next one: each costs as much
+// as everything that an instance has. storeTimeout bounds the last Stores at the end.
 const (
 	storeInterval = 5 * time.Second
 	storeTimeout  = 10 * time.Second
 )
 
-// store has the target store what it was told, until ctx ends. A Store under way goes
-// on until unhurried ends.
+// store makes the target store changes until ctx ends. A Store under way goes on until
+// unhurried ends.
 func (w *worker) store(ctx, unhurried context.Context, target storer) {
 	for ctx.Err() == nil {
 		select {
@@ -110,8 +110,8 @@ func (w *worker) store(ctx, unhurried context.Context, target storer) {
 	}
 }
 
-// storeNow stores. After a failure it is not known what the instance has, so that the
-// next call to it finds out and stores as well.
+// storeNow stores. After a failure the loop does not know what the instance has. The next
+// call finds out, and stores as well.
 func (w *worker) storeNow(ctx context.Context, target storer) {
 	err := Guard(func() error { return target.Store(ctx, w.loop.fence()) })
 	if err == nil || errors.Is(err, errNotLeading) {
@@ -150,7 +150,7 @@ func (w *worker) do(ctx context.Context, c call) Outcome {
 		w.ended(c, outcome{}, func(p *InstanceState, _ *instanceState, _ time.Time) {
 			w.loop.state.Reached = true
 			p.HAProxy, p.API, p.Unfit = "", is.API.String(), ""
-			if is.Version != (dataplane.Version{}) { // which would read as the oldest
+			if is.Version != (dataplane.Version{}) { // a zero version would read as the oldest
 				p.HAProxy = is.Version.String()
 			}
 			if p.Failures > 0 {
@@ -163,7 +163,7 @@ func (w *worker) do(ctx context.Context, c call) Outcome {
 	return w.deploy(ctx, c, start)
 }
 
-// identify probes a [Prober]. Of any other target nothing is known.
+// identify probes a [Prober]. Other targets have no known versions.
 func (w *worker) identify(ctx context.Context, c call) (is dataplane.Target, err error) {
 	prober, ok := w.target.(Prober)
 	if !ok {
@@ -176,8 +176,8 @@ func (w *worker) identify(ctx context.Context, c call) (is dataplane.Target, err
 	return is, err
 }
 
-// deploy makes the target have what a call wants or, before the minimum interval
-// between two reloads has passed, what of that takes no reload.
+// deploy brings the target to the configuration of a call. Before the minimum interval
+// between two reloads has passed, it applies only what needs no reload.
 func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	l := w.loop
 	if !l.leading() { // asked last of all, so that a process that was frozen makes no call
@@ -231,18 +231,18 @@ type waiting struct {
 	why  error
 }
 
-// about reports whether the call is one more try.
+// about reports whether a call tries the same configuration again.
 func (h *waiting) about(c call) bool { return h != nil && h.want.same(c.want) }
 
-// waits notes that the rest of a configuration takes a reload, whose time has not
-// come, or that has to wait for old workers. That is said once for each configuration.
+// waits notes that the rest of a configuration needs a reload that has to wait: for the
+// minimum interval, or for old workers. It publishes that once for each configuration.
 func (w *worker) waits(c call, result *dataplane.Result, why error) {
 	o := outcome{waits: true, changed: result.Commands > 0 || result.Files > 0, held: why != nil}
 	said := w.held.about(c)
 	switch {
 	case why != nil:
 		w.held = &waiting{c.want, why}
-	case w.held != nil: // the time is not over after which it is tried again
+	case w.held != nil: // it still waits for the old workers
 		why = w.held.why
 		w.held = &waiting{c.want, why}
 	}
@@ -250,7 +250,7 @@ func (w *worker) waits(c call, result *dataplane.Result, why error) {
 		p.Commands += uint64(result.Commands)
 		if why != nil {
 			p.Waits, p.Error, p.Failures, p.RetryAt = why.Error(), "", 0, time.Time{}
-			if p.StaleSince.IsZero() { // a check found something
+			if p.StaleSince.IsZero() { // a check found drift
 				p.StaleSince = now
 			}
 		}
@@ -260,7 +260,7 @@ func (w *worker) waits(c call, result *dataplane.Result, why error) {
 	})
 }
 
-// deployed notes that an instance has what a call wanted.
+// deployed notes that an instance has the configuration of a call.
 func (w *worker) deployed(c call, result *dataplane.Result, start time.Time) {
 	changed := !result.Plan.Empty()
 	w.held = nil
@@ -291,15 +291,15 @@ func (w *worker) deployed(c call, result *dataplane.Result, start time.Time) {
 	})
 }
 
-// failed notes that a call failed, and when it is made again.
+// failed notes that a call failed, and when the schedule repeats it.
 func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, err error, start time.Time) Outcome {
 	l, o, commands := w.loop, outcome{}, 0
 	if result != nil {
 		o.reloads, commands = result.Reloads, result.Commands
 	}
 	if ctx.Err() != nil || errors.Is(err, errNotLeading) {
-		// The loop ends, the instance is gone, or another process finishes it:
-		// nothing failed, but what is there now is not known.
+		// The loop ends, the instance is gone, or another process takes over. Nothing
+		// failed, but the loop does not know what is there now.
 		o.unknown = true
 		w.ended(c, o, func(*InstanceState, *instanceState, time.Time) {
 			if errors.Is(err, errNotLeading) {
@@ -343,9 +343,8 @@ func (w *worker) failed(ctx context.Context, c call, result *dataplane.Result, e
 	return Outcome{Result: result, Err: err}
 }
 
-// ended tells the schedule how a call ended and, where the instance is still
-// wanted, has show say so to others, in the state and on the bus at once. It reports
-// whether it is wanted.
+// ended tells the schedule how a call ended, and reports whether the instance is still
+// wanted. If so, it calls show, which updates the state and publishes at the same time.
 func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanceState, now time.Time)) bool {
 	l := w.loop
 	l.mu.Lock()
@@ -364,7 +363,7 @@ func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanc
 	return true
 }
 
-// sync makes the target have what a call wants, if this process leads.
+// sync brings the target to the configuration of a call, if this process leads.
 func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
 	if w.told != nil {
 		options = append(options, dataplane.StoreLater())
@@ -379,7 +378,7 @@ func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOpti
 	return result, err
 }
 
-// call bounds one call to the target and takes a panic for a failure.
+// call bounds one call to the target, and turns a panic into a failure.
 func (w *worker) call(ctx context.Context, c call, f func(context.Context) error) error {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()

@@ -18,11 +18,11 @@ import (
 	"github.com/hapticsdk/haptic/internal/rendering"
 )
 
-// Renderer makes a configuration from what is known now. The loop calls it
-// from one goroutine at a time.
+// Renderer makes a configuration from the current resources. The loop calls it from one
+// goroutine at a time.
 //
-// A render has, or leaves out, what [Excluding] says of its context. With an error there may
-// be a Rendered that has Origins alone.
+// It asks [Excluding] about the objects that its render must replace or leave out. Together
+// with an error it may return a Rendered that has only Origins.
 type Renderer interface {
 	Render(ctx context.Context) (*Rendered, error)
 }
@@ -40,35 +40,33 @@ type Rendered struct {
 	Resources map[string]int // resources read, by kind
 	Origins   Origins        // what wrote each line; nil: not known
 
-	// Accepted is called, before the next render, once the configuration is the newest
-	// valid one; nil: it is not told. A [Renderer] that remembers something from render
-	// to render changes that here: most renders of a search for what is at fault are
-	// only tried.
+	// Accepted is called before the next render, once the configuration is the newest valid
+	// one; it may be nil. A [Renderer] with a memory updates it here, because a search
+	// renders many configurations that the loop never uses.
 	Accepted func()
 }
 
-// MaxRefusals is how many refusals of one resource a [Loop] tells of and keeps;
-// the others are counted.
+// MaxRefusals is how many refusals of one resource a [Loop] reports and keeps. It only
+// counts the others.
 const MaxRefusals = 10
 
-// Refusal says that a resource, or the part of it that Field names, is not in
-// the configuration, and why. With Warning no rule leaves anything of it out, and its
-// owner should look all the same.
+// Refusal says that the configuration lacks a resource, or the part of it that Field names,
+// and why. With Warning nothing is left out, but the owner should look at the resource.
 type Refusal struct {
 	Resource string // kind and name: "Ingress shop/web"
-	Source   string // where the resource was read, if that is known: "web.yaml:12"
+	Source   string // file and line of the resource, if known: "web.yaml:12"
 	Field    string // "spec.rules[0].host"
 	Reason   string
-	Object   Resource `json:"object,omitzero"` // the resource, where a [Recorder] is to speak of it
-	More     int      `json:"more,omitempty"`  // further refusals of the resource that are only counted
+	Object   Resource `json:"object,omitzero"` // the resource that a [Recorder] writes to
+	More     int      `json:"more,omitempty"`  // further refusals of the resource, only counted
 	Warning  bool     `json:"warning,omitempty"`
-	Detail   string   `json:"detail,omitempty"` // what may change while the problem stays: "3 not ready"
+	Detail   string   `json:"detail,omitempty"` // details that may change while the problem stays: "3 not ready"
 }
 
-// String reads as one line of a log.
+// String returns one line for a log.
 func (r Refusal) String() string { return r.located() + ": " + r.what() }
 
-// located is the name of the resource and, where that is known, its place.
+// located returns the name of the resource and, if known, its file and line.
 func (r Refusal) located() string {
 	if r.Source != "" {
 		return printable.Line(r.Resource + " (" + r.Source + ")")
@@ -76,7 +74,7 @@ func (r Refusal) located() string {
 	return printable.Line(r.Resource)
 }
 
-// word is what people call it.
+// word names the kind of refusal for a log line.
 func (r Refusal) word() string {
 	if r.Warning {
 		return "warning"
@@ -99,24 +97,24 @@ func (r Refusal) what() string {
 	return printable.Line(s)
 }
 
-// still is the same for a resource that changes in another place, or moves in its file.
+// still returns the refusal without its details that may change while the problem stays.
 func (r Refusal) still() Refusal {
 	r.More, r.Detail, r.Source = 0, "", ""
 	r.Object = Resource{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}
 	return r
 }
 
-// Settler is an optional interface of a [Renderer]. The loop tells it what became of
-// what it rendered. The calls come from any goroutine, also during a render.
+// Settler is an optional interface of a [Renderer]. Through it the loop reports whether
+// configurations were deployed or refused. Any goroutine may call it, also during a render.
 type Settler interface {
-	// Settle says that a target has the configuration or, with an error, that it
-	// is not valid. After an error it reports whether another render, made at
-	// once, may do better.
+	// Settle says that a target has the configuration or, with an error, that the
+	// configuration is not valid. In a process that does not lead, a valid one counts as
+	// deployed. After an error it returns true if a render right now may do better.
 	Settle(cfg *dataplane.Config, err error) (again bool)
 }
 
-// Validator says whether a configuration may be deployed; nil says that it
-// may. The loop calls it from one goroutine at a time.
+// Validator decides whether a configuration may be deployed: nil means yes. The loop calls
+// it from one goroutine at a time.
 type Validator interface {
 	Validate(ctx context.Context, cfg *dataplane.Config) error
 }
@@ -132,25 +130,25 @@ func (f ValidatorFunc) Validate(ctx context.Context, cfg *dataplane.Config) erro
 type Target interface {
 	// Name tells targets apart, in events and metrics too.
 	Name() string
-	// DryRun says what Sync would do.
+	// DryRun returns the plan that Sync would carry out.
 	DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.Plan, error)
-	// Sync makes the instance have cfg. With [dataplane.WithoutReload] it applies what
-	// it can at once, or nothing, and tells the rest as Left of the Result.
+	// Sync brings the instance to cfg. With [dataplane.WithoutReload] it applies what needs
+	// no reload, or nothing, and returns the rest as Left of the Result.
 	Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error)
 }
 
-// Prober is a [Target] that says what it is before anything is deployed to it,
-// as [dataplane.Client] does. One that cannot be reached is probed again as a
-// failed deployment is tried again; where its version does not fit (its error
-// is [dataplane.ErrUnsupported]), or the credentials are wrong, after 5 s,
-// doubling to 60 s. What it is stands in [InstanceState].
+// Prober is a [Target] that finds out its versions before the first deployment, as
+// [dataplane.Client] does. [InstanceState] shows them. If an instance cannot be reached, the
+// loop probes it again with the back-off of a failed deployment. If the version does not fit
+// (the error is [dataplane.ErrUnsupported]) or the credentials are wrong, it probes again
+// after 5 s, doubling to 60 s.
 type Prober interface {
 	Target
 	Probe(ctx context.Context) (dataplane.Target, error)
 }
 
-// PanicError is a panic in a [Renderer], [Validator] or [Target], which the
-// loop takes as a failure of that call.
+// PanicError is a panic in a [Renderer], [Validator] or [Target]. The loop treats it as a
+// failure of that call.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -158,7 +156,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Guard calls f. A panic is returned as a [*PanicError].
+// Guard calls f, and returns a panic as a [*PanicError].
 func Guard(f func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -168,31 +166,29 @@ func Guard(f func() error) (err error) {
 	return f()
 }
 
-// Leader says whether this process may deploy. The loop asks it before every call
-// that changes an instance. It must say no as soon as another process may lead, even
-// where this one was frozen in between.
+// Leader says whether this process may deploy. The loop asks it before every call that
+// changes an instance. It must return false as soon as another process may lead, even if
+// this process was frozen in between.
 //
-// Nothing else keeps two processes apart. A process that was frozen in the middle of
-// a deployment makes no further changing call. The call that was on its way then may
-// still arrive: an instance refuses it only where it is a configuration, whose
-// version is old. Two processes that both believe that they lead, since the clock of
-// one is wrong, undo each other's deployments in turns.
+// Nothing else keeps two processes apart. A process that was frozen in the middle of a
+// deployment makes no further changing call. A call already on its way may still arrive. The
+// instance refuses it only if it is a configuration, because its version is old by then. If
+// a wrong clock makes two processes lead, they undo each other's deployments in turns.
 type Leader interface {
 	Leading() bool
 }
 
-// forgetter is a [Target] that remembers what it deployed, as [dataplane.Client]
-// does. It is told before the first deployment of a term, since another process may
-// have deployed before, and before each check for drift.
+// forgetter is a [Target] that remembers its last deployment, as [dataplane.Client] does.
+// The loop calls Forget before the first deployment of a term, since another process may
+// have deployed before. It also does so before each check for drift.
 type forgetter interface {
 	Forget()
 }
 
-// Recorder speaks of a resource to its owner. The EventRecorder of client-go's
-// tools/record is one, so that what is wrong stands in "kubectl describe". It
-// must not block.
+// Recorder writes messages to the owner of a resource. The EventRecorder of client-go's
+// tools/record is one: "kubectl describe" shows its messages. It must not block.
 type Recorder interface {
-	// Event gets a [corev1.ObjectReference] for object, "Warning" or "Normal",
+	// Event gets a [corev1.ObjectReference] as object, "Warning" or "Normal" as eventtype,
 	// and a reason of one word.
 	Event(object runtime.Object, eventtype, reason, message string)
 }
@@ -202,11 +198,11 @@ const (
 	eventNormal  = corev1.EventTypeNormal
 )
 
-// maxMessage is how long the message of a Kubernetes Event may be, in bytes.
+// maxMessage bounds the message of a Kubernetes Event, in bytes.
 const maxMessage = 1024
 
-// record tells the owner of a resource something, if there is a Recorder. It reports
-// false where another process leads, which does so.
+// record writes a message to the owner of a resource, and reports whether it did. It does
+// not if another process leads, because that one writes it.
 func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	if l.opts.Recorder == nil || r.Kind == "" || r.Name == "" || !l.leading() {
 		return false
@@ -217,34 +213,34 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	ref := &corev1.ObjectReference{
 		APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
 	}
-	// One that panics only goes unheard.
+	// A Recorder that panics only loses its message.
 	return Guard(func() error { l.opts.Recorder.Event(ref, eventtype, reason, message); return nil }) == nil
 }
 
-// Excluded is the set of quarantined resources: a render has their earlier version in
+// Excluded is the set of quarantined resources. A render takes their earlier versions in
 // their place, or leaves them out. A nil *Excluded is empty. It is safe for concurrent use.
 type Excluded struct {
 	resources map[identity]bool
-	names     map[string]bool      // of them: most objects are known by that not to be among them
-	before    map[identity]version // what stands in place of some of them
-	closed    *closed              // besides
-	bare      map[identity]bool    // for which nothing stands; of namespaces, too: see bareSpace
+	names     map[string]bool      // of these resources: most objects have none of these names
+	before    map[identity]version // the earlier versions that replace some of them
+	closed    *closed              // namespaces whose changes are excluded, too
+	bare      map[identity]bool    // objects without a replacement, or whole namespaces: see bareSpace
 
 	mu    sync.Mutex
-	asked map[identity]Resource // what the render asked about, as it was then
-	aside map[identity]Resource // the same of what is left out because of closed
-	stood map[identity]version  // what the render took in place of these
+	asked map[identity]Resource // resources that the render asked about, as they were then
+	aside map[identity]Resource // the same for changes in closed
+	stood map[identity]version  // versions that the render took in their place
 }
 
-// version is an object, and which version of it that is.
+// version is an object, and the Resource that names its version.
 type version struct {
 	Resource
 	object any
 }
 
-// identity is what a verdict sticks to. The version of the API is not part of it.
+// identity names the object of a verdict. The version of the API is not part of it.
 type identity struct {
-	group, kind, namespace, name string // group: "v1" for the core; "" where a typed object does not say it
+	group, kind, namespace, name string // group: "v1" for the core; "" if a typed object does not say it
 }
 
 func (r Resource) identity() identity {
@@ -255,9 +251,9 @@ func (r Resource) identity() identity {
 // bareSpace stands for all objects of a namespace.
 func bareSpace(namespace string) identity { return identity{namespace: namespace} }
 
-// Excluding returns what the render of this context leaves out. A [Renderer]
-// that asks it lets the loop quarantine a bad resource, so that it harms no other.
-// k8swatch.Read asks it for all that it reads; objects from elsewhere take a line each:
+// Excluding returns the resources that a render with this context must replace or leave out.
+// A [Renderer] that asks it lets the loop quarantine a bad resource alone. k8swatch.Read
+// asks for all objects that it reads. For objects from elsewhere, ask yourself:
 //
 //	excluded := reconcile.Excluding(ctx)
 //	for _, ing := range ingresses {
@@ -278,7 +274,7 @@ func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
 	return newExcluded(resources).in(ctx)
 }
 
-// in returns the context of a render that leaves these out, for k8swatch.Read too.
+// in returns a context whose render leaves these resources out. k8swatch.Read obeys it, too.
 func (e *Excluded) in(ctx context.Context) context.Context {
 	r := &rendering.Rule{Of: e}
 	if !e.Empty() {
@@ -299,15 +295,14 @@ func newExcluded(resources []Resource) *Excluded {
 // Empty reports whether nothing is left out.
 func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 && e.closed == nil }
 
-// ToRender returns the version of an object that a render reads. That is obj itself or,
-// of a resource in quarantine, the version of the last valid configuration. It reports
-// false where the resource is left out, and there is no such version, or that is at fault,
-// too.
+// ToRender returns the version of an object that a render must use. That is obj itself or,
+// for a quarantined resource, the version of the last valid configuration. It returns false
+// if the resource must be left out: there is no such version, or that one is at fault, too.
 //
-// Ask it of every object that is read, at each render, before anything follows from the
-// object: a quarantined resource that the renderer does not ask about counts as deleted.
-// Where an object was found by something that a new version may change, such as a label,
-// compare that again.
+// Ask about every object, at each render, before anything else depends on the object. A
+// quarantined resource that the renderer does not ask about counts as deleted. If you found
+// the object by a value that versions may differ in, such as a label, compare that value
+// again.
 func ToRender[T any](e *Excluded, obj T) (T, bool) {
 	var none T
 	if !e.Has(obj) {
@@ -335,7 +330,8 @@ func ToRender[T any](e *Excluded, obj T) (T, bool) {
 	return stands, true
 }
 
-// known is the identity under which an object is left out.
+// known returns the identity that excludes an object: its own, or the same without an API
+// group.
 func (e *Excluded) known(id identity) identity {
 	if unknown := (identity{"", id.kind, id.namespace, id.name}); !e.resources[id] && e.resources[unknown] {
 		return unknown
@@ -343,8 +339,8 @@ func (e *Excluded) known(id identity) identity {
 	return id
 }
 
-// Has reports whether an object is in quarantine, in whatever version. A renderer that
-// asks it, and not [ToRender], leaves such objects out.
+// Has reports whether an object is in quarantine, in any version. A renderer that asks only
+// Has, and not [ToRender], leaves such objects out.
 func (e *Excluded) Has(obj any) bool {
 	if e.Empty() {
 		return false
@@ -363,7 +359,7 @@ func (e *Excluded) Has(obj any) bool {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, known := e.asked[id]; out && (!known || e.before[id].Resource != r) { // not what stands in its place
+	if _, known := e.asked[id]; out && (!known || e.before[id].Resource != r) { // r is not the replacement
 		e.asked[id] = r
 	} else if !out {
 		e.aside[id] = r
@@ -371,7 +367,7 @@ func (e *Excluded) Has(obj any) bool {
 	return true
 }
 
-// besides returns what the render left out because of closed.
+// besides returns the changes that the render left out because of closed.
 func (e *Excluded) besides() map[identity]Resource {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -386,7 +382,7 @@ func (e *Excluded) now(id identity) (r Resource, asked bool) {
 	return r, asked
 }
 
-// stands returns what the render took in place of an object.
+// stands returns the version that the render took in place of an object.
 func (e *Excluded) stands(id identity) version {
 	e.mu.Lock()
 	defer e.mu.Unlock()

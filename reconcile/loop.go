@@ -14,13 +14,13 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// Loop keeps every target on the newest valid configuration. Its methods may
-// be called from any goroutine.
+// Loop keeps every target on the newest valid configuration. Any goroutine may call its
+// methods.
 type Loop struct {
 	opts Options
 	bus  *eventbus.Bus
 
-	live atomic.Pointer[Options] // with the intervals of now
+	live atomic.Pointer[Options] // with the current intervals
 
 	wake chan struct{} // of size 1: a trigger while one waits is the same trigger
 
@@ -30,28 +30,28 @@ type Loop struct {
 	changed chan struct{} // closed when targets change
 	workers map[string]*worker
 	sched   schedule
-	terms   *terms           // nil: what is valid before a term is deployed in it
-	refused map[Refusal]bool // and whether that was recorded
-	release bool             // what is in quarantine is to be tried
+	terms   *terms           // nil without Options.BeginTerm
+	refused map[Refusal]bool // true: the Recorder has it
+	release bool             // Release was called: try quarantined resources again
 
-	reports []report   // of instances, that the next reconciliation makes late verdicts of
-	left    []string   // instances that left since then
-	rolling *validated // a revision that not every instance has or failed on; nil: none
+	reports []report   // refusals by instances, for the next reconciliation
+	left    []string   // instances that left since the last reconciliation
+	rolling *validated // a revision that some instances still have to get; nil: none
 	rolls   time.Time  // since when
-	refetch uint64     // the reconciliation whose outcome is made again, without what was fetched for it
+	refetch uint64     // the reconciliation to make again without its fetched contents
 	state   State
 	running bool   // one of Run, Once and Preview
-	hurry   func() // ends a trial that takes too long
+	hurry   func() // gives up a try of quarantined resources that takes too long
 
-	refusing   sync.Mutex    // one refusal at a time is told the renderer
+	refusing   sync.Mutex    // one refusal at a time goes to the renderer
 	rendering  sync.Mutex    // one render at a time: Run, Once and Preview share the renderer
-	lastID     uint64        // guarded by rendering, as is what follows
-	term       uint64        // of terms, begun before the reconciliation under way
-	attempts   int           // to render and validate, of the reconciliation under way
+	lastID     uint64        // guarded by rendering, like the fields below
+	term       uint64        // the newest that had begun before the current reconciliation
+	attempts   int           // renders and validations of the current reconciliation
 	failures   int           // reconciliations that failed, in a row
-	longest    time.Duration // of the validations of what was valid
-	rendered   time.Duration // what the last valid render took
-	reported   []Refusal     // by the last render that was told of
+	longest    time.Duration // longest validation of a valid configuration
+	rendered   time.Duration // time of the last valid render
+	reported   []Refusal     // refusals of the last render that was reported
 	allHeard   bool          // the Recorder has all of these
 	quarantine quarantine
 }
@@ -82,8 +82,8 @@ func New(opts Options) (*Loop, error) {
 	return l, nil
 }
 
-// Trigger asks for a reconciliation. It never blocks; triggers that come while
-// one waits are one.
+// Trigger asks for a reconciliation. It never blocks. Triggers that come while one waits
+// count as one.
 func (l *Loop) Trigger(reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,8 +103,8 @@ func (l *Loop) trigger(reason string) {
 	l.hurry()
 }
 
-// Run reconciles until ctx ends, and returns nil when everything that it
-// started has ended. It may run once at a time.
+// Run reconciles until ctx ends, and returns nil when everything that it started has ended.
+// Only one Run may run at a time.
 func (l *Loop) Run(ctx context.Context) error {
 	l.mu.Lock()
 	if l.running {
@@ -112,7 +112,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		return errors.New("reconcile: the loop is already running")
 	}
 	l.running = true
-	l.dropWorkers(nil) // those of Once: it begins anew
+	l.dropWorkers(nil) // the workers of Once: Run begins anew
 	l.mu.Unlock()
 	defer func() {
 		l.mu.Lock()
@@ -137,8 +137,8 @@ func (l *Loop) runRenders(ctx context.Context) {
 		if !sleepUntil(ctx, pace.at(time.Now(), failures > 0 || l.isRefused())) {
 			return
 		}
-		// What is triggered from here on is a new reconciliation: it may come
-		// from a change that this one does not see any more.
+		// A trigger from here on needs another reconciliation: it may come from a change
+		// that this one no longer sees.
 		select {
 		case <-l.wake:
 		default:
@@ -154,9 +154,9 @@ func (l *Loop) runRenders(ctx context.Context) {
 	}
 }
 
-// triggered waits for a trigger. A reconciliation that failed is tried again
-// without one, with back-off: what it lacked, such as room on a disk, may come
-// back without a change of any resource. It reports false when ctx ended first.
+// triggered waits for a trigger, or until a quarantined resource is due. After a failed
+// reconciliation it also ends after a back-off: a missing condition, such as room on a disk,
+// may return although no resource changes. It reports false if ctx ends first.
 func (l *Loop) triggered(ctx context.Context, failures int) bool {
 	var retry <-chan time.Time
 	if failures > 0 {
@@ -182,7 +182,7 @@ func (l *Loop) triggered(ctx context.Context, failures int) bool {
 	return true
 }
 
-// sleepUntil reports false when ctx ended first.
+// sleepUntil reports false if ctx ends first.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	wait := time.Until(at)
 	if wait <= 0 {
@@ -198,11 +198,11 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// SetTargets says which instances the loop deploys to from now on. A target
-// that stays (the same value) goes on undisturbed; a new one gets the newest
-// validated configuration at once; one that goes is forgotten with its state.
-// It is an error, and nothing changes, where a target is nil, has no name or the
-// name of another, or is of a type that cannot be compared.
+// SetTargets says which instances the loop deploys to from now on. A target that stays (the
+// same value) goes on undisturbed. A new one gets the newest validated configuration at
+// once. The loop forgets a target that goes, and its state. A target must not be nil and
+// needs a name of its own and a type that can be compared. Otherwise SetTargets returns an
+// error and changes nothing.
 func (l *Loop) SetTargets(targets ...Target) error {
 	names := map[string]bool{}
 	for i, t := range targets {
@@ -242,7 +242,7 @@ func (l *Loop) SetTargets(targets ...Target) error {
 	return nil
 }
 
-// missing names those of targets that are not in list.
+// missing returns the names of those targets that are not in list.
 func missing(list, targets []Target) (names []string) {
 	for _, t := range targets {
 		if !slices.Contains(list, t) {
@@ -287,8 +287,8 @@ func (l *Loop) runWorkers(ctx context.Context) {
 	}
 }
 
-// dropWorkers stops the workers whose target is not wanted, and forgets what is
-// known of their instances. The caller holds l.mu.
+// dropWorkers stops the workers whose targets are no longer wanted, and forgets their
+// instances. The caller holds l.mu.
 func (l *Loop) dropWorkers(wanted []Target) {
 	for name, w := range l.workers {
 		if !slices.Contains(wanted, w.target) {
@@ -299,8 +299,8 @@ func (l *Loop) dropWorkers(wanted []Target) {
 	}
 }
 
-// addWorker makes the worker of a target, with the newest configuration
-// waiting. The caller holds l.mu.
+// addWorker makes the worker of a target, with the newest configuration to deploy. The
+// caller holds l.mu.
 func (l *Loop) addWorker(t Target) *worker {
 	_, probe := t.(Prober)
 	w := &worker{loop: l, target: t, wake: make(chan struct{}, 1), stop: func() {}, public: l.unknown(t)}
@@ -309,8 +309,7 @@ func (l *Loop) addWorker(t Target) *worker {
 	return w
 }
 
-// unknown is the state of an instance of which nothing is known. The caller holds
-// l.mu.
+// unknown returns the state of an instance before its first call. The caller holds l.mu.
 func (l *Loop) unknown(t Target) InstanceState {
 	p := InstanceState{Name: t.Name()}
 	if v := l.sched.newest; v != nil {
@@ -326,13 +325,12 @@ func (l *Loop) pokeWorkers() {
 	}
 }
 
-// errNotLeading ends a deployment in the middle of which another process came
-// to lead.
+// errNotLeading ends a deployment if another process comes to lead in the middle of it.
 var errNotLeading = errors.New("another process leads")
 
 func (l *Loop) leading() bool { return l.opts.Leader == nil || l.opts.Leader.Leading() }
 
-// fence has leadership asked before each call that changes something.
+// fence makes each changing call ask for leadership first.
 func (l *Loop) fence() dataplane.SyncOption {
 	return dataplane.WithFence(func() error {
 		if !l.leading() {
@@ -342,9 +340,9 @@ func (l *Loop) fence() dataplane.SyncOption {
 	})
 }
 
-// LeadershipChanged makes every instance ask its [Leader] again, at once, and
-// deploy in a new term whatever was deployed in an older one: another process
-// may have changed it in between.
+// LeadershipChanged makes the loop ask the [Leader] again for every instance, at once, and
+// deploy everything again in a new term. Another process may have changed the instances in
+// between.
 func (l *Loop) LeadershipChanged() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -354,11 +352,10 @@ func (l *Loop) LeadershipChanged() {
 	l.pokeWorkers()
 }
 
-// leadershipPoll is how often a [Leader] is asked that reports no change.
+// leadershipPoll is how often the loop asks a [Leader] that reports no change.
 const leadershipPoll = 250 * time.Millisecond
 
-// followLeader wakes the workers when this process comes to lead or no longer
-// does.
+// followLeader wakes the workers when this process starts or stops leading.
 func (l *Loop) followLeader(ctx context.Context) {
 	ticker := time.NewTicker(leadershipPoll)
 	defer ticker.Stop()
@@ -380,8 +377,8 @@ func (l *Loop) followLeader(ctx context.Context) {
 	}
 }
 
-// leads says whether this process deploys. When it stops to, what is wrong with
-// deployments is for the next leader to say. The caller holds l.mu.
+// leads records whether this process deploys. When it stops, leads clears the errors of
+// deployments: the next leader reports its own. The caller holds l.mu.
 func (l *Loop) leads(leading bool) {
 	for name, w := range l.workers {
 		if e := l.sched.instances[name]; !leading && e != nil && (!e.probe || e.fits) {

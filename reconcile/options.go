@@ -12,38 +12,37 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// Options of a [Loop]. Renderer is required; every other zero value is the
+// Options configure a [Loop]. Renderer is required. Every other zero value is the
 // recommended behaviour.
 type Options struct {
 	Renderer  Renderer
-	Validator Validator // zero: whatever renders is deployed
+	Validator Validator // zero: every render is deployed
 	Leader    Leader    // zero: this process always leads
 	Targets   []Target  // to start with; see SetTargets
 
-	// BeginTerm is called when a term of the Leader begins; the loop deploys in it only
-	// what it began to render after that. Another process may have deployed what the
-	// watches of this one have missed: k8swatch's Group.Refresh brings them up to date.
-	// The context is that of Run; bound the wait, for no instance changes meanwhile. Zero:
-	// what was valid before the term is deployed at once.
+	// BeginTerm runs when a term of the Leader begins. In that term the loop deploys only
+	// what it began to render afterwards. Another process may have deployed changes that the
+	// watches of this one missed: k8swatch's Group.Refresh brings them up to date. ctx is
+	// that of Run. Bound the wait, because no instance changes meanwhile. Zero: the loop
+	// deploys at once what was valid before the term.
 	BeginTerm func(ctx context.Context)
 
-	// Recorder tells the owner of a resource that it is refused, quarantined or
-	// released, once for each change of that; nil: owners are not told.
+	// Recorder tells the owner when a resource is refused, quarantined or released, once for
+	// each change; nil: owners are not told.
 	Recorder Recorder
 
-	// NoQuarantine keeps the last good configuration whatever is wrong. Zero:
-	// where a resource is at fault, it alone is left out, also where only an
-	// instance refuses it. That takes a Renderer that reads with k8swatch.Read, or asks
-	// [Excluding], and knows its [Origins].
+	// NoQuarantine keeps the last good configuration whatever is wrong. Zero: the loop
+	// quarantines only the resource at fault, even if only an instance refuses it. This
+	// needs a Renderer that returns its [Origins], and reads with k8swatch.Read or asks
+	// [Excluding].
 	NoQuarantine bool
 
-	// QuarantineTries bounds the rounds of a search in one reconciliation. For one
-	// instance it bounds the refusals in a row, and the resources that are left out
-	// because of it. Zero: 10.
+	// QuarantineTries bounds the rounds of a search in one reconciliation. For each instance
+	// it bounds the refusals in a row, and the resources left out because of it. Zero: 10.
 	QuarantineTries int
 
-	TrialBase time.Duration // until a quarantined resource is tried again though it did not change, doubling; zero: 1 min
-	TrialMax  time.Duration // longest wait between two trials; zero: 1 h
+	TrialBase time.Duration // first wait before an unchanged quarantined resource is tried again, doubling; zero: 1 min
+	TrialMax  time.Duration // longest wait before it is tried again; zero: 1 h
 
 	// Bus gets the events of the loop; nil: no events are published.
 	Bus *eventbus.Bus
@@ -56,24 +55,24 @@ type Options struct {
 	RetryBase     time.Duration // first wait after a failed deployment or reconciliation, doubling; zero: 1 s
 	RetryMax      time.Duration // longest wait between two tries; zero: 60 s
 
-	// StallTime is after how long something that should happen, or end, and does not
-	// counts as stalled, for the checks of package observe. It belongs far above all
-	// time-outs, and counts as DeployTimeout and twice RenderTimeout where those are
-	// longer: what they end is slow, not stalled. Zero: 5 min.
+	// StallTime is how long something may fail to happen or to end before the checks of
+	// package observe call it stalled. It belongs far above all time-outs. It is at least
+	// DeployTimeout plus twice RenderTimeout: whatever a time-out ends is slow, not stalled.
+	// Zero: 5 min.
 	StallTime time.Duration
 }
 
-// Interval is a duration among [Options]. A new one is a field there and a row of
+// Interval is one duration of [Options]. A new one is a field there and a row of
 // [Options.Intervals].
 type Interval struct {
 	Name     string        // in settings, such as "debounceInterval"; empty: fixed while a loop runs
-	Doc      string        // for users of settings; it does not say Default
+	Doc      string        // for users of settings, without the default
 	Default  time.Duration // what zero means
 	Min, Max time.Duration // bounds of settings, beyond which a value is mistyped; zero: none
 	Value    *time.Duration
 }
 
-// Intervals returns the table of all durations, with where they stand in o.
+// Intervals returns the table of all durations, each with its place in o.
 func (o *Options) Intervals() []Interval {
 	const short, long = 10 * time.Millisecond, 24 * time.Hour
 	return []Interval{
@@ -91,7 +90,7 @@ func (o *Options) Intervals() []Interval {
 	}
 }
 
-// WithDefaults returns the options with what zero values mean.
+// WithDefaults returns the options with defaults in place of zero values.
 func (o Options) WithDefaults() Options {
 	for _, i := range o.Intervals() {
 		if *i.Value == 0 {
@@ -104,7 +103,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// isNil reports whether an interface holds nothing that can be called.
+// isNil reports whether an interface holds no value that can be called.
 func isNil(v any) bool {
 	switch rv := reflect.ValueOf(v); rv.Kind() {
 	case reflect.Invalid:
@@ -115,8 +114,8 @@ func isNil(v any) bool {
 	return false
 }
 
-// check refuses what makes no sense. A nil pointer in an interface is no nil interface: it
-// is called, and fails much later.
+// check refuses options that make no sense. A nil pointer in an interface is no nil
+// interface: the loop would call it, and fail much later.
 func (o *Options) check() error {
 	if o.Renderer == nil {
 		return errors.New("reconcile: Options.Renderer is missing")
@@ -140,8 +139,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// stallTime is StallTime, or how long a deployment or a reconciliation may take with what
-// looks for the cause of a failure.
+// stallTime returns StallTime or, if longer, the time that a deployment and two renders may
+// take. The second render finds the cause of a failure.
 func (o *Options) stallTime() time.Duration {
 	return max(o.StallTime, o.DeployTimeout+2*o.RenderTimeout)
 }
@@ -157,11 +156,11 @@ func (o *Options) fieldOf(value *time.Duration) string {
 	return ""
 }
 
-// SetIntervals changes the durations of a loop, which may run, to those of opts:
-// all of [Options.Intervals] that have a name, zero meaning what it means in [Options]. The
-// other fields are not looked at. Instances that wait go by the new ones at once; a
-// call that is under way keeps its time-out, and a debounce that has begun its
-// length. A negative duration is an error, and nothing changes.
+// SetIntervals changes the durations of a loop, which may be running. It takes those of opts
+// that have a name in [Options.Intervals]; zero means the default. It ignores the other
+// fields. Waiting instances use the new ones at once. A call under way keeps its time-out,
+// and a hold that has begun keeps its length. A negative duration is an error, and nothing
+// changes.
 func (l *Loop) SetIntervals(opts Options) error {
 	set := l.opts
 	given := opts.Intervals()
@@ -181,8 +180,8 @@ func (l *Loop) SetIntervals(opts Options) error {
 	return nil
 }
 
-// backOff is the wait after so many failures in a row, 1 or more: it doubles from
-// first to most.
+// backOff returns the wait after so many failures in a row, 1 or more: it doubles from first
+// to most.
 func backOff(first, most time.Duration, failures int) time.Duration {
 	wait := first
 	for range failures - 1 {
@@ -193,9 +192,9 @@ func backOff(first, most time.Duration, failures int) time.Duration {
 	return min(wait, most)
 }
 
-// retryable reports whether the same deployment may succeed soon. A reload that
-// failed may: what it lacked, such as a free port, is often outside of the
-// configuration, which was validated after all.
+// retryable reports whether the same deployment may succeed soon. A failed reload may: the
+// cause, such as a port in use, is often outside of the configuration, which passed
+// validation.
 func retryable(err error) bool {
 	var panicked *PanicError
 	if errors.As(err, &panicked) {
@@ -204,36 +203,36 @@ func retryable(err error) bool {
 	return errors.Is(err, dataplane.ErrReload) || dataplane.Retryable(err)
 }
 
-// A reconciliation pays with time for the time that it took. Rendering then takes 1/price
-// of one core on average: 5 %. One that leads to deployments pays at least paceLeast for
-// these. With 10,000 Ingresses, 7 of them a second take 5 % of a core in all, and a change
-// that comes under a storm waits 150 ms at most.
+// Each reconciliation uses up price times the time that it took. Rendering then takes
+// 1/price of one core on average: 5 %. A reconciliation that leads to deployments uses up at
+// least paceLeast. With 10,000 Ingresses, 7 reconciliations a second take 5 % of a core in
+// all. A change during a storm then waits 150 ms at most.
 //
-// A controller saves the time that it does not spend, up to paceSaved: 20 changes in a
-// row, or a new Ingress and its Service, wait for gather alone after a quiet time, also
-// where a reconciliation takes 100 ms.
+// The loop saves unused time, up to paceSaved. After a quiet time 20 changes in a row, or a
+// new Ingress and its Service, wait for gather alone. That holds even if a reconciliation
+// takes 100 ms.
 const (
 	price     = 20
 	paceLeast = 150 * time.Millisecond
 	paceSaved = 3 * time.Second
 
-	// gather is how long a change waits for those that belong to it. Writes of one apply
-	// are a few milliseconds apart, and each deployment costs about as much.
+	// gather is how long a change waits for others that belong to it. The writes of one
+	// apply are a few milliseconds apart, and each deployment costs about as much.
 	gather = 20 * time.Millisecond
 )
 
-// pacer spaces reconciliations: the first trigger acts at once, those that
-// follow wait until the hold is over, however many they are.
+// pacer spaces reconciliations. The first trigger acts at once; all that follow wait until
+// the hold is over.
 //
-// It bounds what rendering costs. MinInterval bounds the reloads.
+// It bounds the cost of rendering. MinInterval bounds the reloads.
 type pacer struct {
 	until time.Time // end of the hold
 	limit time.Time // the same after a failure
-	paid  time.Time // until when the time is spent
+	paid  time.Time // all time before this instant is used up
 }
 
-// at says when a trigger at now may act. What failed is likely to fail again, and a
-// search for what is at fault is dear: then the hold is as long as may be.
+// at returns when a trigger at now may act. After a failure the hold is as long as possible:
+// the next attempt is likely to fail, too, and a search for resources at fault is expensive.
 func (p *pacer) at(now time.Time, failed bool) time.Time {
 	until := p.until
 	if failed {
@@ -245,9 +244,9 @@ func (p *pacer) at(now time.Time, failed bool) time.Time {
 	return now
 }
 
-// acted records a reconciliation from start to end. The next one begins at most so much
-// later than start. After one that found nothing to deploy, as with a Service that no
-// Ingress names so far, there is nothing to gather.
+// acted records a reconciliation from start to end. The hold ends at most so much later than
+// start. If there was nothing to deploy, there is nothing to gather: no Ingress names a new
+// Service yet, for example.
 func (p *pacer) acted(start, end time.Time, most time.Duration, unchanged bool) {
 	took := end.Sub(start)
 	hold, cost := 2*took, price*took
@@ -265,12 +264,12 @@ func (p *pacer) acted(start, end time.Time, most time.Duration, unchanged bool) 
 	if p.limit.Before(p.until) {
 		p.until = p.limit
 	}
-	if most := p.until.Add(paceSaved); most.Before(p.paid) { // what the hold does not pay is remitted
+	if most := p.until.Add(paceSaved); most.Before(p.paid) { // a longer debt is dropped
 		p.paid = most
 	}
 }
 
-// isRefused reports whether an instance refused what it got last.
+// isRefused reports whether an instance refused its last configuration.
 func (l *Loop) isRefused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -282,20 +281,20 @@ func (l *Loop) isRefused() bool {
 	return false
 }
 
-// terms is the [Leader] of a loop with Options.BeginTerm. It says no until something was
-// rendered, and is valid, after that returned.
+// terms is the [Leader] of a loop with Options.BeginTerm. In each term it says no until
+// BeginTerm has returned, and a configuration rendered after that is valid.
 type terms struct {
 	leader Leader
 	begin  func(context.Context)
 	wake   chan struct{} // of size 1: another term may have begun
 
-	number atomic.Uint64 // of the term of now; it goes up when one ends
+	number atomic.Uint64 // of the current term; it grows when one ends
 	begins atomic.Uint64 // the newest for which BeginTerm was called
 	begun  atomic.Uint64 // the newest for which it has returned
-	fresh  atomic.Uint64 // the newest of which there is a valid configuration
+	fresh  atomic.Uint64 // the newest with a valid configuration
 }
 
-// newTerms puts terms in the place of the Leader; nil: there is no BeginTerm.
+// newTerms puts terms in place of the Leader. It returns nil without BeginTerm.
 func newTerms(o *Options) *terms {
 	if o.Leader == nil || o.BeginTerm == nil {
 		return nil
@@ -306,7 +305,7 @@ func newTerms(o *Options) *terms {
 	return t
 }
 
-// Leading implements [Leader]. A loss that it sees ends the term for good.
+// Leading implements [Leader]. If it sees a loss of leadership, the term has ended for good.
 func (t *terms) Leading() bool {
 	n := t.number.Load()
 	if t.leader.Leading() {
@@ -318,7 +317,7 @@ func (t *terms) Leading() bool {
 	return false
 }
 
-// end ends the term of now, if there is one, and has the next one begun.
+// end ends the current term, if any, and wakes the loop to begin the next one.
 func (t *terms) end() {
 	if t == nil {
 		return
@@ -330,7 +329,7 @@ func (t *terms) end() {
 	}
 }
 
-// ended tells of that.
+// ended returns the channel that end wakes.
 func (t *terms) ended() <-chan struct{} {
 	if t == nil {
 		return nil
@@ -338,7 +337,7 @@ func (t *terms) ended() <-chan struct{} {
 	return t.wake
 }
 
-// beginTerm calls Options.BeginTerm if a term has begun for which it was not called.
+// beginTerm calls Options.BeginTerm if the current term still lacks the call.
 func (l *Loop) beginTerm(ctx context.Context) {
 	t := l.terms
 	if t == nil || !t.leader.Leading() {

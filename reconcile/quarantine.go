@@ -11,25 +11,25 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// Quarantined is a resource with which the configuration is not valid. Its version of
-// the last valid configuration is there in its place, or it is left out.
+// Quarantined is a resource with which the configuration is not valid. The loop serves its
+// version of the last valid configuration, or leaves it out.
 type Quarantined struct {
 	Resource Resource  `json:"resource"`        // in the version that was at fault
-	Before   Resource  `json:"before,omitzero"` // the version that is served meanwhile; zero: none is
+	Before   Resource  `json:"before,omitzero"` // the version that is served instead; zero: none
 	Fault    Fault     `json:"fault"`           // what is wrong with it
 	Since    time.Time `json:"since"`
-	RetryAt  time.Time `json:"retryAt"` // when it is tried again: it changed, or what it depends on may have
-	Trials   int       `json:"trials"`  // of this version that failed
+	RetryAt  time.Time `json:"retryAt"` // when the loop tries it again, changed or not
+	Trials   int       `json:"trials"`  // failed tries of this version
 
-	// Instances refuse it, though the validator takes it; sorted by name. Empty:
-	// the validator refuses it.
+	// Instances refuse it, although the validator accepts it; sorted by name. Empty: the
+	// validator refuses it.
 	Instances []string `json:"instances,omitempty"`
 }
 
-// String reads as one line of a log.
+// String returns one line for a log.
 func (q Quarantined) String() string { return q.Resource.located() + ": " + q.what() }
 
-// what says what is wrong, and what is served.
+// what says what is wrong, and which version is served.
 func (q Quarantined) what() string {
 	if q.Before != (Resource{}) {
 		return q.Fault.String() + "; the earlier version is served"
@@ -37,50 +37,50 @@ func (q Quarantined) what() string {
 	return q.Fault.String() + "; left out"
 }
 
-// ruling is what is known of an object that was at fault. It sticks to the object,
-// whatever becomes of that: one that changes stays left out until a trial has shown
-// that it is right now. It is kept for a time after the release, so that an object
-// that is bad now and then waits longer each time.
+// ruling records an object that was at fault. It sticks to the object: after a change the
+// object stays in quarantine until a try shows that it is right. The loop keeps the ruling
+// for TrialMax after the release, so an object that fails again and again waits longer each
+// time.
 type ruling struct {
 	Quarantined
-	before    version   // that stands in its place, as Before says
-	after     identity  // that is left out, too: it may be at fault for want of that
+	before    version   // the object that Before names
+	after     identity  // another resource left out, whose absence may be the cause
 	seen      Resource  // the version that the last render left out
-	judged    time.Time // when it was last at fault, or another version tried in vain
-	relapses  int       // how often it was so again, changed or released meanwhile
-	changed   bool      // since it was judged
-	withdrawn bool      // the instances that refused it have left, or refuse whatever they get
-	aside     bool      // left out with others, and not known to be at fault
-	told      bool      // that it is left out, though it is only set aside
-	released  time.Time // zero: it is left out
-	recorded  bool      // by the Recorder
+	judged    time.Time // when it was last at fault, or another version failed its try
+	relapses  int       // how often it was at fault again after a change or a release
+	changed   bool      // the object changed since judged
+	withdrawn bool      // the verdicts of all its instances were taken back
+	aside     bool      // left out together with others, not known to be at fault
+	told      bool      // an event named it, although it is only set aside
+	released  time.Time // zero: it is still left out
+	recorded  bool      // the Recorder has it
 }
 
-// relapseWait is how long a change of an object waits for its trial after the first
-// relapse. It doubles with each further one, up to TrialMax.
+// relapseWait is how long a changed object waits for its try after the first relapse. The
+// wait doubles with each further relapse, up to TrialMax.
 const relapseWait = time.Second
 
-// lateFactor is how many times TrialMax a resource waits at most that an instance
-// refuses: its trial is a change for all instances.
+// lateFactor times TrialMax is the longest wait of a resource that an instance refuses: each
+// try of it changes all instances.
 const lateFactor = 24
 
-// quarantine is what the loop leaves out. It is guarded by Loop.rendering; what
-// others see of it is in Loop.state.
+// quarantine holds what the loop leaves out. Loop.rendering guards it; Loop.state has a copy
+// for others.
 type quarantine struct {
 	rulings map[identity]*ruling
-	turns   map[string]uint64 // the reconciliation after which a namespace had its last trial
+	turns   map[string]uint64 // the reconciliation before the last try of a namespace
 	pending []culprit         // what the next search leaves out from the beginning
-	proven  bool              // the templates of now have made a valid configuration
+	proven  bool              // the current templates have made a valid configuration
 	valid   Origins           // of the last valid configuration
 	gaveUp  string            // the failure for which a search found no resource to blame
 	why     string            // and why it found none
 
-	news     []ResourceQuarantined // that are not published yet
+	news     []ResourceQuarantined // not published yet
 	released []ResourceReleased
-	innocent []ResourceReleased // that were only set aside: all trials of a reconciliation make one line
+	innocent []ResourceReleased // only set aside before: all tries of a reconciliation make one line
 }
 
-// out returns the rulings on what is left out, sorted by kind and name.
+// out returns the rulings of all resources left out, sorted by kind and name.
 func (q *quarantine) out() []*ruling {
 	all := slices.DeleteFunc(slices.Collect(maps.Values(q.rulings)), func(v *ruling) bool { return !v.released.IsZero() })
 	slices.SortFunc(all, func(a, b *ruling) int {
@@ -96,8 +96,7 @@ func (q *quarantine) isOut(id identity) bool {
 	return v != nil && v.released.IsZero()
 }
 
-// resources are those that are left out: those that are due for a trial, and the
-// others.
+// resources returns the resources left out: those due for a try, and the others.
 func (q *quarantine) resources(now time.Time) (others, due []Resource) {
 	for _, v := range q.out() {
 		if v.RetryAt.After(now) {
@@ -109,9 +108,9 @@ func (q *quarantine) resources(now time.Time) (others, due []Resource) {
 	return others, due
 }
 
-// Release tries all that is in quarantine again at once. Call it when the
-// renderer means something else from now on, such as after a change of the
-// templates: what was wrong may be right. It never blocks.
+// Release tries all quarantined resources again at once. Call it when the renderer changes
+// its meaning, such as after a change of the templates: wrong resources may be right now. It
+// never blocks.
 func (l *Loop) Release() {
 	l.mu.Lock()
 	l.release = true
@@ -119,7 +118,7 @@ func (l *Loop) Release() {
 	l.Trigger("release from quarantine")
 }
 
-// takeRelease does what Release asked for. The caller holds l.rendering.
+// takeRelease carries out Release. The caller holds l.rendering.
 func (l *Loop) takeRelease() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,8 +136,8 @@ func (l *Loop) takeRelease() {
 	}
 }
 
-// adopt makes the outcome of a search that found a valid configuration the
-// quarantine of now. The caller holds l.rendering.
+// adopt makes the result of a successful search the current quarantine. The caller holds
+// l.rendering.
 func (l *Loop) adopt(id uint64, s *search) {
 	q, now := &l.quarantine, time.Now()
 	l.askAll(s)
@@ -159,7 +158,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 		q.setAside(r, left.stands(r.identity()), now)
 		if v := q.rulings[r.identity()]; s.hung > 0 {
 			v.Fault = s.hangs
-			if !v.told { // at once: a trial may take as long as a render
+			if !v.told { // published at once: a try may take as long as a render
 				v.told = true
 				q.news = append(q.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 			}
@@ -187,26 +186,26 @@ func (l *Loop) adopt(id uint64, s *search) {
 	l.showQuarantine()
 }
 
-// stands notes which version of a resource in quarantine is served.
+// stands notes which version of a quarantined resource is served.
 func (l *Loop) stands(id uint64, v *ruling, before version) {
 	if v.before = before; v.Before == before.Resource {
 		return
 	}
 	v.Before, v.recorded = before.Resource, false
 	if v.aside {
-		return // nobody was told of it
+		return // no event named it
 	}
 	l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 }
 
-// notice takes note of the version that a render left out: another one is tried
-// before long.
+// notice records the version that a render left out. It makes the loop try a new version
+// soon.
 func (l *Loop) notice(v *ruling, is Resource) {
 	if is.UID == v.Resource.UID && is.Version == v.Resource.Version {
 		return
 	}
 	if v.changed = true; is == v.seen {
-		return // it has had its trial, or waits for it
+		return // its try is over, or still to come
 	}
 	v.seen, v.Trials = is, 0
 	if at := v.judged.Add(l.relapseWait(v.relapses)); at.Before(v.RetryAt) {
@@ -215,7 +214,7 @@ func (l *Loop) notice(v *ruling, is Resource) {
 	l.quarantine.hasten(v)
 }
 
-// setAside leaves a resource out until the trial that follows at once.
+// setAside leaves a resource out until the try that follows at once.
 func (q *quarantine) setAside(r Resource, before version, now time.Time) {
 	v := q.rulings[r.identity()]
 	if v == nil {
@@ -228,8 +227,8 @@ func (q *quarantine) setAside(r Resource, before version, now time.Time) {
 	v.seen, v.aside, v.changed, v.withdrawn, v.released = r, true, false, false, time.Time{}
 }
 
-// tooLong is what is wrong with a resource for which an attempt was cut: where it hangs, if
-// that is known.
+// tooLong describes the fault of a resource whose attempt was cut: the template line that
+// hangs, if known.
 func tooLong(a *attempt, limit time.Duration, then string) (f Fault) {
 	if len(a.err.Faults) > 0 {
 		f.Template = a.err.Faults[0].Template
@@ -242,7 +241,7 @@ func tooLong(a *attempt, limit time.Duration, then string) (f Fault) {
 	return f
 }
 
-// relapseWait is how long a change waits after so many relapses.
+// relapseWait returns how long a changed object waits after so many relapses.
 func (l *Loop) relapseWait(relapses int) time.Duration {
 	if relapses == 0 {
 		return 0
@@ -250,8 +249,8 @@ func (l *Loop) relapseWait(relapses int) time.Duration {
 	return backOff(relapseWait, l.opts.TrialMax, relapses)
 }
 
-// judge leaves a resource out from now on. A trial of the same version that fails
-// is no news.
+// judge leaves a resource out from now on. If a try of the same version fails, it publishes
+// nothing.
 func (l *Loop) judge(id uint64, c culprit, before version, now time.Time) {
 	q, r := &l.quarantine, c.resource
 	v := q.rulings[r.identity()]
@@ -280,16 +279,16 @@ func (l *Loop) judge(id uint64, c culprit, before version, now time.Time) {
 	}
 }
 
-// postpone says when a resource is tried next that did not change.
+// postpone sets the next try of a resource that does not change.
 func (l *Loop) postpone(v *ruling, now time.Time) {
 	base, most, failures := l.opts.TrialBase, l.opts.TrialMax, v.Trials+1
-	if len(v.Instances) > 0 { // each trial of it is a relapse: it was released meanwhile
+	if len(v.Instances) > 0 { // a try releases it first, so each failure is a relapse
 		most, failures = lateFactor*most, v.relapses+1
 	}
 	v.RetryAt = now.Add(backOff(base, most, failures))
 }
 
-// releaseOne has a resource be left out no longer, and says why.
+// releaseOne takes a resource out of quarantine, and says why.
 func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 	reason := "the configuration is valid with it again"
 	switch {
@@ -307,7 +306,7 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 	v.released, v.aside, v.told = now, false, false
 	e := ResourceReleased{ID: id, Resource: v.Resource, Reason: reason}
 	switch {
-	case aside && !told: // nobody was told
+	case aside && !told: // no event named it
 	case aside:
 		l.quarantine.innocent = append(l.quarantine.innocent, e)
 	default:
@@ -319,7 +318,7 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 	v.recorded = false
 }
 
-// tellQuarantine publishes what is new in quarantine, and what is released.
+// tellQuarantine publishes new quarantines and releases.
 func (l *Loop) tellQuarantine() {
 	q := &l.quarantine
 	all := make([]Quarantined, len(q.news))
@@ -341,7 +340,7 @@ func (l *Loop) tellReleased(all []ResourceReleased) {
 	}
 }
 
-// tellInnocent publishes which resources were set aside in vain.
+// tellInnocent publishes which resources were set aside without a fault.
 func (l *Loop) tellInnocent() {
 	all := l.quarantine.innocent
 	for i := range all {
@@ -351,8 +350,8 @@ func (l *Loop) tellInnocent() {
 	l.quarantine.innocent = nil
 }
 
-// showQuarantine gives others a copy, and the Recorder and the bus what they have not
-// heard of yet. The caller holds l.rendering.
+// showQuarantine updates the public copy, and tells the Recorder and the bus what is new.
+// The caller holds l.rendering.
 func (l *Loop) showQuarantine() {
 	l.tellQuarantine()
 	var public []Quarantined
@@ -366,8 +365,8 @@ func (l *Loop) showQuarantine() {
 	l.mu.Unlock()
 }
 
-// nextTrial says when something in quarantine is due; zero for never. While nothing
-// is valid there are no trials.
+// nextTrial returns when the next quarantined resource is due; zero means never. After a
+// failed reconciliation the loop tries none.
 func (l *Loop) nextTrial() (at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -382,8 +381,7 @@ func (l *Loop) nextTrial() (at time.Time) {
 	return at
 }
 
-// Quarantines reports whether the loop leaves out a resource because of such an
-// error, in place of doing nothing.
+// Quarantines reports whether such an error makes the loop leave out a resource.
 func (l *Loop) Quarantines(e *ConfigError) bool {
 	return !l.opts.NoQuarantine && isVerdict(e.Err) &&
 		slices.ContainsFunc(e.Faults, func(f Fault) bool { _, ok := f.Culprit(); return ok })

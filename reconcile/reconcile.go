@@ -15,9 +15,9 @@ import (
 	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
-// reconcile renders and validates once, and hands the outcome to the workers,
-// unless it is unchanged. While they deploy it, resources in quarantine that are due
-// are tried. It returns the newest configuration.
+// reconcile renders and validates once and, if the configuration has changed, hands it to
+// the workers. While they deploy, it tries the quarantined resources that are due. It
+// returns the newest configuration.
 func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err error) {
 	l.rendering.Lock()
 	defer l.rendering.Unlock()
@@ -72,9 +72,9 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
 		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, SetAside: v.aside, Failures: l.failures})
 	l.tellRollout(nil)
-	l.mu.Unlock() // and only now the workers see it
+	l.mu.Unlock() // the workers see it only now
 	l.failures = 0
-	if !l.leading() { // another process deploys it, or its like: no deployment tells the renderer
+	if !l.leading() { // another process deploys it, so no deployment here settles it
 		l.settled(v.rendered(), nil)
 	}
 	return unchanged
@@ -85,8 +85,8 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 func (l *Loop) accept(v *validated) (unchanged bool) {
 	l.state.LastError = ""
 	if newest := l.sched.newest; v.same(newest) {
-		// It is the same text, but of other versions of the resources: a late verdict
-		// must be about them as they are now.
+		// The text is the same, but the resources may have other versions: late verdicts
+		// must name these.
 		l.refetch = 0
 		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, at: newest.at, without: v.without})
 		return true
@@ -107,7 +107,7 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	return false
 }
 
-// renderAndValidate makes a valid configuration, if need be without what is at
+// renderAndValidate makes a valid configuration, if necessary without the resources at
 // fault.
 func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, error) {
 	q := &l.quarantine
@@ -137,14 +137,14 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, er
 	return l.found(id, s), nil
 }
 
-// found makes a validated configuration of the outcome of a search.
+// found makes a validated configuration from the result of a search.
 func (l *Loop) found(id uint64, s *search) *validated {
 	made := l.reportRender(id, s.last)
 	cfg := s.last.rendered.Config
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
 	if accepted := s.last.rendered.Accepted; accepted != nil {
-		_ = Guard(func() error { accepted(); return nil }) // one that panics remembers nothing
+		_ = Guard(func() error { accepted(); return nil }) // if it panics, the renderer remembers nothing
 	}
 	without := slices.DeleteFunc(slices.Clone(s.last.excluded), func(r Resource) bool { return s.last.left.stands(r.identity()).object != nil })
 	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: without, aside: s.last.aside, made: made}
@@ -157,21 +157,20 @@ func andMore(n int) string {
 	return fmt.Sprintf(" and %d more", n)
 }
 
-// attempt is one render and its validation, with some resources left out.
+// attempt is one render and its validation, without some resources.
 type attempt struct {
 	excluded []Resource
 	left     *Excluded
-	aside    int          // of those that are left out, only until they are tried
-	rendered *Rendered    // after a render that failed it may have origins alone, or be nil
+	aside    int          // how many of these are left out only until they are tried
+	rendered *Rendered    // after a failed render: nil, or with Origins alone
 	err      *ConfigError // nil: the configuration is valid
-	verdict  bool         // the error is about the resources or the templates: with fewer of the one it may be gone
+	verdict  bool         // the error is about resources or templates: without some resources it may be gone
 
 	renderTook, validateTook time.Duration
 }
 
-// attempt renders and validates. Where it fails because of what the renderer
-// itself brought along, such as what it fetched, it is done again without that:
-// no resource is to be blamed for it.
+// attempt renders and validates. If contents of the renderer may be the cause, such as
+// fetched ones, it tries again without them: no resource is at fault then.
 func (l *Loop) attempt(ctx context.Context, leave leaving) *attempt {
 	for range 2 {
 		a := l.tryOnce(ctx, leave)
@@ -182,7 +181,7 @@ func (l *Loop) attempt(ctx context.Context, leave leaving) *attempt {
 	return l.tryOnce(ctx, leave)
 }
 
-// leaving is what an attempt leaves out, and what stands in its place.
+// leaving names the resources that an attempt leaves out, and the versions in their place.
 type leaving struct {
 	resources []Resource
 	before    map[identity]version
@@ -190,7 +189,7 @@ type leaving struct {
 	bare      map[identity]bool
 }
 
-// settled tells the renderer what became of what it rendered, and reports
+// settled tells the renderer whether a configuration is deployed or refused. It reports
 // whether another render may do better.
 func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
 	settler, ok := l.opts.Renderer.(Settler)
@@ -243,7 +242,7 @@ func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
 	return rendered, err
 }
 
-// reportRender says what an attempt rendered, if it did.
+// reportRender publishes what an attempt rendered, if anything.
 func (l *Loop) reportRender(id uint64, a *attempt) (made TemplateRendered) {
 	cfg := a.made()
 	if cfg == nil {
@@ -261,7 +260,7 @@ func (l *Loop) reportRender(id uint64, a *attempt) (made TemplateRendered) {
 	return made
 }
 
-// reportFailure says why an attempt led to nothing.
+// reportFailure publishes why an attempt failed.
 func (l *Loop) reportFailure(id uint64, a *attempt) {
 	if cfg := a.made(); cfg == nil {
 		eventbus.Publish(l.bus, TemplateRenderFailed{ID: id, Err: a.err, Took: a.renderTook})
@@ -270,21 +269,21 @@ func (l *Loop) reportFailure(id uint64, a *attempt) {
 	}
 }
 
-// Outcome is what Once and Preview found for one instance.
+// Outcome is the result of Once or Preview for one instance.
 type Outcome struct {
 	Instance string
-	Plan     *dataplane.Plan   // what differed; nil if that could not be found out
+	Plan     *dataplane.Plan   // the differences; nil if they are not known
 	Result   *dataplane.Result // nil after Preview
 	Err      error
 }
 
-// Once renders, validates, and deploys to all targets, all of it once and at
-// once: it waits for no interval, tries nothing again, and leaves nothing out for
-// what an instance refuses. For the rest it is one reconciliation of Run, through
-// the same schedule: a [Prober] is probed first, and one that does not fit is not
-// deployed to; events tell of it all, and [Loop.State] of each instance, until Run
-// begins. Its error joins those of the instances; the outcomes are in the order of
-// the targets. One of Run, Once and Preview runs at a time.
+// Once renders, validates, and deploys to all targets at once, a single time. It waits for
+// no interval and does not try again. It quarantines nothing because an instance refuses it.
+// Otherwise it is one reconciliation of Run, with the same schedule. It probes a [Prober]
+// first, and does not deploy to one that does not fit. It publishes all events, and
+// [Loop.State] has each instance until Run begins. The error joins those of the instances;
+// the outcomes are in the order of the targets. Only one of Run, Once and Preview runs at a
+// time.
 func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 	return l.alone(ctx, func(t Target, v *validated) Outcome {
 		o := l.hire(t).once(ctx)
@@ -295,8 +294,8 @@ func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 	})
 }
 
-// hire returns the worker of a target, to be called at once. That of a Once before
-// knows how often the target failed.
+// hire returns the worker of a target, ready to be called at once. It reuses the worker of
+// an earlier Once, which knows how often the target failed.
 func (l *Loop) hire(t Target) *worker {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -309,7 +308,7 @@ func (l *Loop) hire(t Target) *worker {
 	return w
 }
 
-// once follows the schedule until the instance has been deployed to.
+// once follows the schedule until it has deployed to the instance.
 func (w *worker) once(ctx context.Context) Outcome {
 	for w.loop.leading() {
 		c, _ := w.next()
@@ -326,9 +325,8 @@ func (w *worker) once(ctx context.Context) Outcome {
 	return Outcome{Err: errNotLeading}
 }
 
-// Preview renders, validates, and says what Once would change at each target,
-// without changing anything. A [Prober] is probed first here, too, so that it fails
-// where Once would.
+// Preview renders, validates, and returns what Once would change at each target, without
+// changing anything. It also probes a [Prober] first, so it fails where Once would.
 func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
 	return l.alone(ctx, func(t Target, v *validated) (o Outcome) {
 		w := &worker{loop: l, target: t}
@@ -345,7 +343,7 @@ func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
 	})
 }
 
-// alone reconciles while nothing else runs, and does something for each target.
+// alone reconciles while nothing else runs, and calls do for each target.
 func (l *Loop) alone(ctx context.Context, do func(Target, *validated) Outcome) ([]Outcome, error) {
 	l.mu.Lock()
 	targets, running := l.targets, l.running
@@ -377,7 +375,7 @@ func (l *Loop) alone(ctx context.Context, do func(Target, *validated) Outcome) (
 	for _, o := range outcomes {
 		switch {
 		case o.Err == nil:
-		case strings.HasPrefix(o.Err.Error(), o.Instance+": "): // which names itself
+		case strings.HasPrefix(o.Err.Error(), o.Instance+": "): // it names the instance itself
 			errs = append(errs, o.Err)
 		default:
 			errs = append(errs, fmt.Errorf("%s: %w", o.Instance, o.Err))

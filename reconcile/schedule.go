@@ -8,15 +8,15 @@ import (
 	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
-// validated is the one value that travels from validation to deployment: what
-// was validated is what is deployed.
+// validated is the one value that travels from validation to deployment: the loop deploys
+// what it validated.
 type validated struct {
 	id      uint64
 	config  *dataplane.Config
 	origins Origins // may be nil
 	at      time.Time
-	without []Resource // quarantined: left out of it
-	aside   int        // of these, how many only until they are tried
+	without []Resource // quarantined resources that it lacks
+	aside   int        // how many are left out only until they are tried
 	made    TemplateRendered
 }
 
@@ -24,42 +24,41 @@ func (v *validated) same(o *validated) bool {
 	return v == o || v != nil && o != nil && v.config.Hash() == o.config.Hash()
 }
 
-// rendered is v as its renderer knows it.
+// rendered returns v in the form that its renderer knows.
 func (v *validated) rendered() *Rendered { return &Rendered{Config: v.config, Origins: v.origins} }
 
-// probeBase and probeMax are the back-off for an instance whose version does not
-// fit, or that does not accept our credentials.
+// probeBase and probeMax bound the back-off for an instance with an unfit version, or one
+// that does not accept our credentials.
 const probeBase, probeMax = 5 * time.Second, time.Minute
 
-// schedule decides what each instance does, and when. It knows no clock, no
-// goroutine and no network: what it decides follows from the events that it was
-// told and from the time that came with them. Its methods are the events, but
-// for next, which decides.
+// schedule decides what each instance does, and when. It knows no clock, no goroutine and no
+// network: its decisions follow from the events that it gets and their times. Its methods
+// are these events, except next, which decides.
 type schedule struct {
 	newest    *validated // what every instance shall have
 	leading   bool
-	term      uint64 // counts those of leadership
+	term      uint64 // counts terms of leadership
 	born      uint64 // counts instances
 	instances map[string]*instanceState
 }
 
 // instanceState is all that the schedule of one instance depends on.
 type instanceState struct {
-	born uint64 // tells it from another instance that had the name before
-	busy uint64 // which instance of this name is being called; 0: none is
-	call call   // made last, to whichever
-	gone bool   // left, and is only kept until the call to it has returned
+	born uint64 // tells it apart from an earlier instance of the same name
+	busy uint64 // which instance of this name a call is made to; 0: none
+	call call   // the last call, to any instance of this name
+	gone bool   // it left, and stays only until the call to it returns
 
-	probe    bool // it is to be probed before it is deployed to
-	fits     bool // it was, and its version fits
+	probe    bool // it must be probed before a deployment
+	fits     bool // the probe found a version that fits
 	want     *validated
 	have     *validated // what the last successful deployment left there
-	took     *validated // the same, also after a failure since
+	took     *validated // the same, but kept after a failure
 	reloads  *validated // found to need a reload when only a runtime change was allowed
-	failed   *validated // what the last attempt, a failure, wanted
+	failed   *validated // the configuration of the last call, if that failed
 	failures int        // in a row
 	cut      bool       // the last call was given up
-	hopeless bool       // the last failure cannot be mended by trying again
+	hopeless bool       // trying again cannot mend the last failure
 
 	lastEnd    time.Time // of the last call
 	lastReload time.Time
@@ -70,8 +69,8 @@ type instanceState struct {
 type step int
 
 const (
-	stepWait    step = iota // until the time given, or an event where it is zero
-	stepProbe               // find out what it is
+	stepWait    step = iota // until the given time; if that is zero, until an event
+	stepProbe               // find out its versions
 	stepDeploy              // deploy want, whatever it takes
 	stepRuntime             // deploy want if that takes no reload
 	stepCheck               // deploy want, which should be there already
@@ -84,21 +83,21 @@ type call struct {
 	what       step
 	want       *validated
 	deadline   time.Time
-	idle       time.Duration // of an instance that is checked: since the last call
+	idle       time.Duration // for a check: time since the last call
 }
 
 // outcome is how a call ended.
 type outcome struct {
 	reloads  int
-	waits    bool // at most a part was done, since the rest takes a reload
-	changed  bool // and that was something
-	held     bool // and a reload has to wait for old workers to end
+	waits    bool // at most a part was applied: the rest needs a reload
+	changed  bool // that part was not empty
+	held     bool // the reload has to wait for old workers to end
 	failed   bool
-	hopeless bool // and trying again cannot help
-	unknown  bool // it was given up: nothing failed, but what is there now is not known
+	hopeless bool // trying again cannot help
+	unknown  bool // it was given up: nothing failed, but the instance's state is not known
 }
 
-// accepted says that v was validated: the latest wins.
+// accepted says that v was validated. The latest one wins.
 func (s *schedule) accepted(v *validated) {
 	s.newest = v
 	for _, e := range s.instances {
@@ -106,9 +105,8 @@ func (s *schedule) accepted(v *validated) {
 	}
 }
 
-// leads says whether this process may deploy. Another process may have led
-// before: in a new term nothing is known of what instances have, and what
-// failed in an older one is tried at once.
+// leads says whether this process may deploy. Another process may have led before. A new
+// term therefore forgets what instances have, and tries earlier failures again at once.
 func (s *schedule) leads(leading bool) {
 	if leading && !s.leading {
 		s.newTerm()
@@ -116,8 +114,8 @@ func (s *schedule) leads(leading bool) {
 	s.leading = leading
 }
 
-// hurry forgets all waits of an instance and what it has, so that it is called at
-// once. Only the number of its failures is kept.
+// hurry forgets all waits of an instance and what it has, so its call comes at once. It
+// keeps only the number of failures.
 func (s *schedule) hurry(name string) {
 	e := s.instances[name]
 	failures := e.failures
@@ -138,8 +136,8 @@ func (e *instanceState) forget() {
 	e.have, e.took, e.failed, e.failures, e.hopeless = nil, nil, nil, 0, false
 }
 
-// arrived adds an instance, with nothing of another that had its name but that
-// a call to that one has to return first. It returns what tells the two apart.
+// arrived adds an instance. It shares one thing with an earlier instance of its name: a call
+// to that one must return first. arrived returns the number that tells the two apart.
 func (s *schedule) arrived(name string, probe bool) (born uint64) {
 	s.born++
 	e := &instanceState{born: s.born, probe: probe, want: s.newest}
@@ -159,14 +157,14 @@ func (s *schedule) left(name string) {
 	delete(s.instances, name)
 }
 
-// began says that a call that next asked for is made.
+// began says that a worker makes a call that next asked for.
 func (s *schedule) began(c call) {
 	e := s.instances[c.instance]
 	e.busy, e.call = c.born, c
 }
 
-// due says what an instance is due for at now and does not get; "" is as it should be,
-// and so is a moment of anything else. A deployment that is under way has events.
+// due returns the call that an instance needs at now and does not get, "" if there is none.
+// A short delay is normal. A deployment under way does not count: it has events.
 func (e *instanceState) due(t *Options, now time.Time, leading bool) string {
 	what := stepWait
 	switch {
@@ -178,7 +176,7 @@ func (e *instanceState) due(t *Options, now time.Time, leading bool) string {
 	return [...]string{stepWait: "", stepProbe: "a probe", stepDeploy: "a deployment", stepRuntime: "a deployment", stepCheck: DueCheck}[what]
 }
 
-// ended says how a call ended. It reports whether the instance is still the one
+// ended records how a call ended. It reports whether the name still belongs to the instance
 // that was called.
 func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 	e := s.instances[c.instance]
@@ -204,7 +202,7 @@ func (s *schedule) ended(c call, o outcome, now time.Time) bool {
 func (e *instanceState) ended(c call, o outcome, now time.Time) {
 	if o.waits {
 		e.reloads = c.want
-		if o.changed { // it has a part of that now, and no longer what it had
+		if o.changed { // it has a part of that now
 			e.have = nil
 		}
 		if o.held {
@@ -221,8 +219,7 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 	case o.unknown:
 		e.have = nil
 	case o.failed:
-		// What the instance has now is not known any more: never trust a baseline
-		// that a failure may have left.
+		// Forget what the instance has: a failure may have left anything there.
 		e.have, e.failed, e.hopeless = nil, c.want, o.hopeless
 		e.failures++
 	default:
@@ -235,8 +232,8 @@ func (e *instanceState) ended(c call, o outcome, now time.Time) {
 	}
 }
 
-// next decides what an instance does at now: a call, or to wait until the time
-// that is returned, until an event where that is zero.
+// next decides what an instance does at now: make a call, or wait until the returned time.
+// If that is zero, it waits for an event.
 //
 //	leading  want          failed   changed lately  -> step
 //	-        -             -        -                  wait for a call under way to return
@@ -277,7 +274,7 @@ func (e *instanceState) next(t *Options, now time.Time, leading bool) (step, tim
 		return e.deploy(t, now)
 	}
 	at := e.lastEnd.Add(t.DriftInterval)
-	if spaced := e.spaced(t); spaced.After(at) { // for what has drifted may take a reload
+	if spaced := e.spaced(t); spaced.After(at) { // the repair may need a reload
 		at = spaced
 	}
 	if now.Before(at) {
@@ -286,8 +283,8 @@ func (e *instanceState) next(t *Options, now time.Time, leading bool) (step, tim
 	return stepCheck, time.Time{}
 }
 
-// deploy keeps the minimum interval between reloads; what takes no reload need
-// not wait for an interval that exists because of reloads.
+// deploy keeps the minimum interval between reloads. A change that needs no reload does not
+// wait for it.
 func (e *instanceState) deploy(t *Options, now time.Time) (step, time.Time) {
 	at := e.spaced(t)
 	switch {
@@ -299,10 +296,11 @@ func (e *instanceState) deploy(t *Options, now time.Time) (step, time.Time) {
 	return stepRuntime, time.Time{}
 }
 
-// heldFor is how long after it had too many old workers an instance is asked again.
+// heldFor is how long the loop waits before it asks an instance with too many old workers
+// again.
 const heldFor = time.Second
 
-// spaced is when the next reload may be, at once if that is past.
+// spaced returns when the next reload may come, at once if that is past.
 func (e *instanceState) spaced(t *Options) time.Time {
 	if at := e.lastReload.Add(t.MinInterval); !e.lastReload.IsZero() && at.After(e.heldUntil) {
 		return at
@@ -310,10 +308,10 @@ func (e *instanceState) spaced(t *Options) time.Time {
 	return e.heldUntil
 }
 
-// retryAt is when an instance that failed is called again: doubling from
-// RetryBase to RetryMax, or after the drift interval where trying again cannot
-// help. Another configuration than the one that failed need not wait that long,
-// but where it is the instance that fails, a storm of them must not hammer it.
+// retryAt returns when the loop calls a failed instance again: after RetryBase, doubling to
+// RetryMax, or after the drift interval if trying again cannot help. Another configuration
+// than the failed one waits less: not at all if that one was hopeless, otherwise RetryBase.
+// A storm of configurations must not hammer a failing instance.
 func (e *instanceState) retryAt(t *Options) time.Time {
 	switch {
 	case e.probe && !e.fits && e.hopeless:
@@ -328,8 +326,9 @@ func (e *instanceState) retryAt(t *Options) time.Time {
 	return e.lastEnd.Add(backOff(t.RetryBase, t.RetryMax, e.failures))
 }
 
-// tellRollout publishes [DeploymentCompleted] for the revision that is on its way, once
-// no instance is missing, or another revision takes its place. The caller holds l.mu.
+// tellRollout publishes [DeploymentCompleted] for the rolling revision. It does so once each
+// instance has it or failed on it, or when another revision takes its place. The caller
+// holds l.mu.
 func (l *Loop) tellRollout(successor *validated) {
 	v := l.rolling
 	if v == nil || !l.sched.leading || len(l.targets) == 0 {
@@ -354,8 +353,8 @@ func (l *Loop) tellRollout(successor *validated) {
 	eventbus.Publish(l.bus, e)
 }
 
-// tellUnfinished says at the end of the loop which instances lack the newest revision,
-// and what they waited for, where this process led. The caller holds l.mu.
+// tellUnfinished publishes, at the end of the loop, which instances lack the newest revision
+// and why, if this process led. The caller holds l.mu.
 func (l *Loop) tellUnfinished(led bool, now time.Time) {
 	v := l.sched.newest
 	if v == nil || !led {
@@ -370,8 +369,7 @@ func (l *Loop) tellUnfinished(led bool, now time.Time) {
 	}
 }
 
-// waitsFor says what keeps an instance from having the newest revision. The caller
-// holds Loop.mu.
+// waitsFor says why an instance lacks the newest revision. The caller holds Loop.mu.
 func (w *worker) waitsFor(e *instanceState, now time.Time) string {
 	o, p := w.loop.live.Load(), w.public
 	switch {

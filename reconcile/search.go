@@ -12,7 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// fail finds out what a failure is to be blamed on.
+// fail finds out which resources and template lines a failure comes from.
 func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -32,30 +32,30 @@ func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string,
 type search struct {
 	loop    *Loop
 	start   []Resource // left out from the beginning
-	due     []Resource // that are tried; nil: none are
-	proven  bool       // the configuration of now is valid without those that are due
+	due     []Resource // resources that this search tries; nil: none
+	proven  bool       // the current configuration is valid without due
 	began   time.Time
 	blamed  []culprit
-	aside   []Resource           // left out with those of their namespace, until they are tried
-	closed  *closed              // so is all that changed in these namespaces; nil: none
-	bare    map[identity]bool    // of what is left out: the earlier version is at fault, too
-	olds    map[Resource]bool    // versions of before that halves are made of
-	good    map[identity]version // of the last valid configuration; nil: not asked yet
+	aside   []Resource           // left out until they are tried, not known to be at fault
+	closed  *closed              // namespaces whose changes are all left out; nil: none
+	bare    map[identity]bool    // left out without a replacement: the earlier version is at fault, too
+	olds    map[Resource]bool    // earlier versions among the suspects of halve
+	good    map[identity]version // resources of the last valid configuration; nil: not read yet
 	last    *attempt
-	why     string // no resource is to blame
-	tired   bool   // it ended before its time
-	yielded bool   // so did this trial, as a reconciliation waits
-	short   bool   // so did this trial, in the middle of an attempt
+	why     string // why no resource is at fault
+	tired   bool   // it ended after QuarantineTries rounds
+	yielded bool   // this try ended early, because a reconciliation waits
+	short   bool   // this try ended in the middle of an attempt
 
-	restarts int // of halving, as more changed meanwhile
+	restarts int // of halving, because more changed meanwhile
 
-	cut     *attempt // it took longer than the leash
-	hung    int      // attempts that did
-	hangs   Fault    // where the last of them was
-	patient bool     // it waits for all others as long as they take
+	cut     *attempt // the attempt that took longer than the leash
+	hung    int      // number of such attempts
+	hangs   Fault    // the fault of the last of them
+	patient bool     // attempts have no leash any more
 
-	spoilt    bool // this trial, by something bad of another namespace
-	undecided bool // it is not known which of those that are due is at fault
+	spoilt    bool // something bad of another namespace broke this try
+	undecided bool // it is not known which of due is at fault
 }
 
 func (s *search) excluded() []Resource {
@@ -74,19 +74,19 @@ func (s *search) excluded() []Resource {
 	return all
 }
 
-// futile reports a trial of resources that are all still at fault.
+// futile reports whether this try found all its resources at fault again.
 func (s *search) futile() bool {
 	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool { return indexOf(s.blamed, r.identity()) < 0 })
 }
 
-// caught reports a trial that found some at fault of those that are due.
+// caught reports whether this try found some of its resources at fault.
 func (s *search) caught() bool {
 	return slices.ContainsFunc(s.due, func(r Resource) bool { return indexOf(s.blamed, r.identity()) >= 0 })
 }
 
-// run leaves out more and more until the configuration is valid, and returns
-// the first attempt. Each round takes all that is known to be at fault, and what
-// changed beside that; where no line says what is, it takes halves.
+// run leaves out more and more until the configuration is valid, and returns the first
+// attempt. Each round leaves out all resources known to be at fault, and changes beside
+// them. If no line names a resource, the round finds one by leaving out halves.
 func (s *search) run(ctx context.Context) (first *attempt) {
 	q := &s.loop.quarantine
 	s.began = time.Now()
@@ -97,7 +97,7 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 	if s.last.err == nil || !s.last.verdict || s.loop.opts.NoQuarantine {
 		return first
 	}
-	key := fmt.Sprintf("%s of %d", s.last.key(), len(s.known(ctx))) // with more resources another one may be right
+	key := fmt.Sprintf("%s of %d", s.last.key(), len(s.known(ctx))) // with more resources the answer may differ
 	if q.gaveUp == key {
 		s.why = q.why
 		return first
@@ -137,8 +137,8 @@ func (s *search) run(ctx context.Context) (first *attempt) {
 	return first
 }
 
-// blame leaves out culprits, from the next attempt on. What is found without a resource
-// that is left out for good may be at fault for want of it.
+// blame leaves out culprits, from the next attempt on. If a resource is left out without a
+// replacement already, its absence may be their fault.
 func (s *search) blame(ctx context.Context, culprits []culprit) {
 	i := slices.IndexFunc(s.blamed, func(c culprit) bool { return s.before(ctx, c.resource).object == nil })
 	for _, c := range culprits {
@@ -149,11 +149,11 @@ func (s *search) blame(ctx context.Context, culprits []culprit) {
 	}
 }
 
-// steps grows with what is left out beside the culprits.
+// steps grows with what is left out beside the resources at fault.
 func (s *search) steps() int { return len(s.aside) + s.closed.len() + len(s.bare) }
 
-// culprits are, for each fault, the innermost of the resources that were being
-// rendered.
+// culprits returns, for each fault, the innermost resource being rendered that may be at
+// fault.
 func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 	out := newExcluded(s.excluded()).resources
 	found := map[identity]bool{}
@@ -166,7 +166,7 @@ func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 			s.strip(r)
 			continue
 		}
-		// The line is still wrong without an inner resource: blame the outer one.
+		// The line is still wrong without an inner resource: the outer one is at fault.
 		s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
 			return c.resource != r && c.fault.still(f) && slices.Contains(c.fault.Resources, r)
 		})
@@ -180,13 +180,13 @@ func (s *search) culprits(ctx context.Context) (culprits []culprit) {
 	return culprits
 }
 
-// atFault is the innermost resource of a fault that may be to blame. One that changed
-// comes before those of the last valid configuration, also one that stands in place of another.
+// atFault returns the innermost resource of a fault that may be at fault. One that changed
+// comes first, before those of the last valid configuration and before replacements.
 func (s *search) atFault(ctx context.Context, f Fault, out map[identity]bool) (r Resource, ok bool) {
 	var old, same Resource
 	for _, r := range slices.Backward(f.Resources) {
 		switch {
-		case s.proven && s.innocent(ctx, r): // in a configuration without those that are due it is right
+		case s.proven && s.innocent(ctx, r): // the configuration without due is valid with it
 		case s.last.stands(r):
 			old = r
 		case out[r.identity()]: // leaving it out did not help
@@ -200,20 +200,20 @@ func (s *search) atFault(ctx context.Context, f Fault, out map[identity]bool) (r
 	return same, same != Resource{}
 }
 
-// suspects are what is new or changed since the last valid configuration, and not
-// left out yet.
+// suspects returns the resources that are new or changed since the last valid configuration,
+// and not left out yet.
 func (s *search) suspects(ctx context.Context) []Resource {
 	return s.changed(ctx, s.last, s.excluded())
 }
 
-// changed are the suspects of an attempt beside what is left out.
+// changed returns the suspects of an attempt, without those excluded.
 func (s *search) changed(ctx context.Context, a *attempt, excluded []Resource) []Resource {
 	out := newExcluded(excluded).resources
 	return slices.DeleteFunc(a.known(ctx), func(r Resource) bool { return s.innocent(ctx, r) || out[r.identity()] })
 }
 
-// unnamed finds one culprit where no line says who is: the only one that a trial
-// is about, or one that halving finds.
+// unnamed finds one resource at fault if no line names one: the only resource of a try, or
+// one found by halves.
 func (s *search) unnamed(ctx context.Context) []culprit {
 	suspects := s.suspects(ctx)
 	if !s.proven {
@@ -238,8 +238,8 @@ func (s *search) fault(r Resource) Fault {
 	return f
 }
 
-// without is an attempt that leaves out more. Of those that stand for others it leaves
-// out these, too.
+// without makes an attempt that leaves out more. For an earlier version among some, it
+// leaves the resource out without a replacement.
 func (s *search) without(ctx context.Context, some []Resource) *attempt {
 	l := leaving{resources: s.excluded(), before: map[identity]version{}, closed: s.closed, bare: maps.Clone(s.bare)}
 	for _, r := range some {
@@ -267,15 +267,15 @@ func (s *search) without(ctx context.Context, some []Resource) *attempt {
 	return a
 }
 
-// hostile closes the namespaces of what changed during a search that they take part in,
-// and reports whether it closed one.
+// hostile closes namespaces that have suspects and changed during the search, and reports
+// whether it closed any.
 func (s *search) hostile(ctx context.Context, meanwhile, suspects []Resource) bool {
 	return s.closeAll(ctx, meanwhile, func(r Resource) bool { return s.maySetAside() && among(suspects, r.Namespace) })
 }
 
-// halve finds one culprit by leaving out halves of the suspects. It sets aside what
-// was at fault before, if that is enough, and the rest of a namespace after
-// searchPatience.
+// halve finds one resource at fault by leaving out halves of the suspects. If that is
+// enough, it sets aside those that were at fault before. After searchPatience it sets aside
+// the rest of a namespace.
 func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 	old := slices.DeleteFunc(slices.Clone(suspects), func(r Resource) bool { return !s.offended(r) })
 	if s.maySetAside() && len(old) > 0 {
@@ -308,7 +308,7 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 		}
 		meanwhile := slices.DeleteFunc(s.changed(ctx, a, a.excluded), func(r Resource) bool { return slices.Contains(suspects, r) })
 		switch {
-		case len(meanwhile) > 0: // it may be right or wrong because of these, and not because of the other suspects
+		case len(meanwhile) > 0: // these may decide, and not the other suspects
 			if s.restarts++; s.restarts > s.loop.opts.QuarantineTries || s.hostile(ctx, meanwhile, suspects) {
 				return nil
 			}
@@ -332,8 +332,8 @@ func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
 	return []culprit{found}
 }
 
-// withoutAll is a valid attempt without all suspects, and what changed meanwhile; nil
-// where there is none.
+// withoutAll returns a valid attempt without all suspects and without later changes; nil if
+// there is none.
 func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Resource, valid *attempt) {
 	byNamespace(suspects)
 	s.olds = nil
@@ -352,7 +352,7 @@ func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Res
 			return suspects, nil
 		}
 		if s.hostile(ctx, meanwhile, suspects) {
-			return nil, nil // it changes faster than it can be looked for
+			return nil, nil // it changes faster than the search
 		}
 		suspects = append(suspects, meanwhile...)
 		byNamespace(suspects)
@@ -368,12 +368,13 @@ func byNamespace(all []Resource) {
 	slices.SortStableFunc(all, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
 }
 
-// among reports whether one of some resources is of a namespace.
+// among reports whether some resources include one of a namespace.
 func among(some []Resource, namespace string) bool {
 	return slices.ContainsFunc(some, func(r Resource) bool { return r.Namespace == namespace })
 }
 
-// border is where the namespace of a suspect ends or, if that is the end, begins.
+// border returns where the namespace of a suspect ends. If that is not before enough, it
+// returns where the namespace begins.
 func border(suspects []Resource, few, n, enough int) int {
 	namespace, end := suspects[n].Namespace, n
 	for end < enough && suspects[end].Namespace == namespace {

@@ -20,8 +20,8 @@ type State struct {
 	Validated      string    `json:"validated"`      // hash of the newest validated configuration
 	ValidatedAt    time.Time `json:"validatedAt"`
 	Leading        bool      `json:"leading"`
-	Reached        bool      `json:"reached"`             // an instance answered once, and was fit to be deployed to; it may be gone
-	LastError      string    `json:"lastError,omitempty"` // of the newest reconciliation; empty if it did well
+	Reached        bool      `json:"reached"`             // an instance with fitting versions answered once; it may be gone
+	LastError      string    `json:"lastError,omitempty"` // of the newest reconciliation; empty if it succeeded
 	LastErrorAt    time.Time `json:"lastErrorAt,omitzero"`
 
 	Stopped   bool          `json:"-"` // no Run, Once or Preview is under way
@@ -29,7 +29,7 @@ type State struct {
 
 	Refused     []Refusal       `json:"refused,omitempty"`
 	Quarantined []Quarantined   `json:"quarantined,omitempty"` // sorted by kind and name
-	Instances   []InstanceState `json:"instances"`             // sorted by name; before Run as Once left them
+	Instances   []InstanceState `json:"instances"`             // sorted by name; until Run as Once left them
 }
 
 // InstanceState is what a [Loop] knows of one instance.
@@ -41,7 +41,7 @@ type InstanceState struct {
 	Hash       string            `json:"hash"`                // of the configuration deployed last
 	DeployedAt time.Time         `json:"deployedAt,omitzero"` // and when that was
 	StaleSince time.Time         `json:"staleSince,omitzero"` // zero: it has the newest validated configuration
-	Error      string            `json:"error,omitempty"`     // of the last deployment; empty if it did well
+	Error      string            `json:"error,omitempty"`     // of the last deployment; empty if it succeeded
 	Waits      string            `json:"waits,omitempty"`     // why a reload waits for old workers to end; it is no failure
 	Failures   int               `json:"failures,omitempty"`  // in a row
 	RetryAt    time.Time         `json:"retryAt,omitzero"`
@@ -49,21 +49,20 @@ type InstanceState struct {
 	Commands   uint64            `json:"commands"` // runtime commands since then
 	Last       *dataplane.Result `json:"last,omitempty"`
 
-	// Due is a call that the loop should make and has not made, or that should have ended:
-	// "a deployment", "a probe" or [DueCheck]. A moment is normal. It is empty while
-	// anything says why the instance waits: the interval between two reloads, a back-off,
-	// old workers, leadership.
+	// Due is a call that the loop should have made, or that should have ended. It is "a
+	// probe", "a deployment" or [DueCheck]. A short delay is normal. Due is empty while the
+	// instance waits for a known reason: the interval between two reloads, a back-off, old
+	// workers, leadership.
 	Due string `json:"due,omitempty"`
 }
 
 // DueCheck is [InstanceState].Due of an instance that has been idle for the drift interval.
 const DueCheck = "a check for drift"
 
-// Ready reports whether there is a validated configuration and every instance
-// has one or, where this process does not lead, whether it could be deployed. At least
-// one instance must have been there: while all are gone that were, it stays ready. So a
-// loop without targets is never ready; a program that deploys by itself asks whether
-// Validated is set.
+// Ready reports whether there is a validated configuration and every instance has one. In a
+// process that does not lead, it suffices that no instance fails. At least one instance must
+// be there. If all are gone that once answered, the loop stays ready. A loop without targets
+// is never ready: a program that deploys by itself checks whether Validated is set.
 func (s State) Ready() bool {
 	if s.Validated == "" {
 		return false
@@ -117,8 +116,8 @@ func (l *Loop) Validated() *dataplane.Config {
 	return l.sched.newest.config
 }
 
-// Term is the number of the term in which this process deploys; 0: it does not. It goes
-// up with each term, and is 1 or more without a [Leader].
+// Term returns the number of the term in which this process deploys; 0: it does not. The
+// number grows with each term, and is 1 or more without a [Leader].
 func (l *Loop) Term() uint64 {
 	if !l.leading() {
 		return 0
@@ -128,12 +127,12 @@ func (l *Loop) Term() uint64 {
 	return max(l.sched.term, 1)
 }
 
-// maxRefused is how many resources of one namespace the loop says are refused; of
-// the others there is one line with a count.
+// maxRefused bounds the resources of one namespace that the loop reports as refused. One
+// line counts the others.
 const maxRefused = 100
 
-// fold bounds what is refused: [MaxRefusals] of one resource, and as many resources of
-// one namespace as maxRefused. More of the last one counts the rest.
+// fold bounds the refusals: [MaxRefusals] of one resource, and maxRefused resources of one
+// namespace. More of the last one counts the rest.
 func fold(refused []Refusal) (kept []Refusal) {
 	type seen struct{ count, last int }
 	resources, namespaces := map[string]*seen{}, map[string]*seen{}
@@ -166,7 +165,8 @@ func fold(refused []Refusal) (kept []Refusal) {
 	return kept
 }
 
-// countRefused counts refusals, with those that are only counted. A warning leaves nothing out.
+// countRefused counts refusals, also those that are only counted. Warnings leave nothing
+// out.
 func countRefused(refused []Refusal) (n int) {
 	for _, r := range refused {
 		if !r.Warning {
@@ -176,7 +176,7 @@ func countRefused(refused []Refusal) (n int) {
 	return n
 }
 
-// namespace is that of "Ingress shop/web"; "" if it has none.
+// namespace returns that of "Ingress shop/web"; "" if it has none.
 func (r Refusal) namespace() string {
 	name := r.Resource[strings.LastIndexByte(r.Resource, ' ')+1:]
 	ns, _, found := strings.Cut(name, "/")
@@ -186,8 +186,8 @@ func (r Refusal) namespace() string {
 	return ns
 }
 
-// byResource makes one refusal, and one warning, of those of each resource: with the
-// reasons of the first ones, and a count of the others.
+// byResource joins the refusals of each resource, and its warnings, into one each. It keeps
+// the first reasons, and counts the others.
 func byResource(refused []Refusal, reasons int) (firsts []Refusal) {
 	at, said := map[Refusal]int{}, map[Refusal]int{}
 	for _, r := range refused {
@@ -208,13 +208,13 @@ func byResource(refused []Refusal, reasons int) (firsts []Refusal) {
 	return firsts
 }
 
-// about is what a refusal is about, whatever its reason now is.
+// about returns the subject of a refusal, without the reason.
 func (r Refusal) about() Refusal {
 	return Refusal{Resource: r.Resource, Field: r.Field, Warning: r.Warning}
 }
 
-// alikeWithFolded is [AlikeRefusals]; the first of several in a namespace also counts
-// those of it that [fold] only counted.
+// alikeWithFolded is [AlikeRefusals], except that the first group of a namespace also counts
+// what [fold] only counted.
 func alikeWithFolded(refused []Refusal) []Alike {
 	groups := AlikeRefusals(refused)
 	for i, r := range refused {
@@ -233,8 +233,7 @@ func alikeWithFolded(refused []Refusal) []Alike {
 	return groups
 }
 
-// reportRefusals publishes what is refused since now and what is no longer: one event
-// for each resource.
+// reportRefusals publishes new refusals and those that ended, one event for each resource.
 func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	if slices.Equal(refused, l.reported) && (l.allHeard || l.opts.Recorder == nil) {
 		return
@@ -290,15 +289,16 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	}
 }
 
-// Alike says of an event, or of a row, that several resources have one cause. The
-// first of them tells of all in one line.
+// Alike says that several resources of an event, or of a row, share one cause. The first one
+// has a line for all of them.
 type Alike struct {
 	Size  int    // resources with this cause, with this one; 0: it is alone, or Told
 	Names string // of up to three resources with this cause; set on the first one only
 	Told  bool   // the first of them tells of this one
 }
 
-// Of names the resources: one alone as it is given, or how many there are and three.
+// Of returns one, the name of a single resource, or for several their number and up to three
+// names.
 func (a Alike) Of(one string) string {
 	if a.Size == 0 {
 		return one
@@ -306,22 +306,23 @@ func (a Alike) Of(one string) string {
 	return fmt.Sprintf("%d resources, such as %s", a.Size, a.Names)
 }
 
-// AlikeRefusals finds those that have one cause: the same words, whatever the names,
-// fields and numbers in them. The result has the order of refused.
+// AlikeRefusals groups refusals by cause: the same words, whatever names, fields and numbers
+// stand among them. The result has the order of refused.
 func AlikeRefusals(refused []Refusal) []Alike {
 	return alike(refused, func(r Refusal) (name, cause string) {
 		return r.Resource, fmt.Sprint(r.Warning, plainWords(r.Reason))
 	})
 }
 
-// AlikeQuarantined is [AlikeRefusals] for what is in quarantine.
+// AlikeQuarantined is [AlikeRefusals] for quarantined resources.
 func AlikeQuarantined(quarantined []Quarantined) []Alike {
 	return alike(quarantined, func(q Quarantined) (name, cause string) {
 		return q.Resource.String(), fmt.Sprint(q.Instances, q.Before.Name != "", plainWords(q.Fault.Message))
 	})
 }
 
-// alike groups by cause; of says the name and the cause of one. A resource counts once.
+// alike groups values by cause; of returns the name and the cause of one. A resource counts
+// once.
 func alike[T any](all []T, of func(T) (name, cause string)) []Alike {
 	const named = 3
 	type key struct{ name, cause string }
@@ -347,7 +348,7 @@ func alike[T any](all []T, of func(T) (name, cause string)) []Alike {
 			head.Names += " and " + name
 		}
 	}
-	for i, head := range heads { // a head comes before those that it tells of
+	for i, head := range heads { // a head comes before its group
 		switch groups[head].Size {
 		case 0, 1:
 			groups[i] = Alike{}
@@ -360,8 +361,8 @@ func alike[T any](all []T, of func(T) (name, cause string)) []Alike {
 
 var plainWord = regexp.MustCompile(`^[\pL'-]+[,.:;)]?$`)
 
-// plainWords are those of a text that are no name, quotation or number; all of it
-// where there are none.
+// plainWords returns the words of a text that are no name, quotation or number, or the whole
+// text if there are none.
 func plainWords(text string) string {
 	var words []string
 	for _, w := range strings.Fields(text) {

@@ -12,20 +12,21 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// searchPatience is how long a search looks for the culprits of a namespace one by
+// searchPatience is how long a search looks for the resources at fault of a namespace one by
 // one.
 const searchPatience = 250 * time.Millisecond
 
-// maySetAside reports whether resources may be left out that are not known to be at
-// fault: there is a valid configuration, and a trial follows.
+// maySetAside reports whether the search may leave out resources that are not known to be at
+// fault. It may if there is a valid configuration, and a try follows.
 func (s *search) maySetAside() bool { return s.loop.quarantine.proven && len(s.due) == 0 }
 
 func (s *search) impatient() bool { return s.maySetAside() && time.Since(s.began) > searchPatience }
 
-// setAside leaves out what changed in the namespaces of culprits: what was at fault
-// before, and all of it where the search takes longer than searchPatience, or as many
-// were at fault as a search has rounds. Without that, a tenant with many bad objects
-// stalls all others for a validation each. A trial finds the innocent.
+// setAside leaves out, beside each resource at fault, changed ones of its namespace that
+// were at fault before. It leaves out all changes of the namespace once the search takes
+// longer than searchPatience, or once QuarantineTries of it were at fault. Otherwise a
+// tenant with many bad objects would stall all others for a validation each. A try then
+// finds the innocent ones.
 func (s *search) setAside(ctx context.Context, culprits []culprit) {
 	if !s.maySetAside() || len(culprits) == 0 {
 		return
@@ -55,8 +56,8 @@ func (s *search) setAside(ctx context.Context, culprits []culprit) {
 	}
 }
 
-// spoil leaves out what spoils a trial of another namespace: it changed just now. What
-// it is to blame for, the next reconciliation sees.
+// spoil sets aside a resource of another namespace that changed just now and broke this try.
+// The next reconciliation finds out what it is at fault for.
 func (s *search) spoil(ctx context.Context, r Resource) {
 	switch s.spoilt = true; {
 	case r.Namespace != "" && time.Since(s.began) > searchPatience:
@@ -66,17 +67,17 @@ func (s *search) spoil(ctx context.Context, r Resource) {
 	}
 }
 
-// leash is how long an attempt with several changes may take, or twice as long as the
-// longest valid one since the start where that is more. None has it as long as there is no valid configuration.
+// leash is the least time that an attempt with several changes may take. Without a valid
+// configuration only the time-outs bound an attempt.
 const leash = time.Second
 
-// leash is that of an attempt: twice the longest validation of what was valid, and the
-// render before.
+// leash returns how long an attempt may take: the constant leash or, if longer, twice the
+// sum of the longest validation of a valid configuration and the last valid render.
 func (l *Loop) leash() time.Duration { return max(leash, 2*(l.longest+l.rendered)) }
 
-// isolate sets aside what changed where an attempt was cut, and tries again without that.
-// It reports whether there was one. Without it one object with which a template or haproxy
-// hangs holds up the changes of all others until the time-out, each time.
+// isolate sets aside the changes of an attempt that was cut, and tries again without them.
+// Otherwise one object that makes a template or haproxy hang would hold up all other changes
+// until the time-out, each time. It reports whether an attempt was cut.
 func (s *search) isolate(ctx context.Context) (was bool) {
 	l := s.loop
 	for ; s.cut != nil && ctx.Err() == nil; was = true {
@@ -94,12 +95,12 @@ func (s *search) isolate(ctx context.Context) (was bool) {
 	return was
 }
 
-// closed are namespaces in which all is left out that changed since a configuration
-// was valid, also what changes while the search goes on.
+// closed are namespaces whose changes since the last valid configuration are all left out,
+// including changes during the search.
 type closed struct {
 	namespaces map[string]bool
 	valid      map[identity]version
-	kinds      map[string]bool // that a configuration is made of: others tell no change
+	kinds      map[string]bool // kinds that a configuration reads; others show no change
 }
 
 func (c *closed) has(r Resource) bool {
@@ -127,7 +128,8 @@ func (s *search) close(ctx context.Context, namespace string) {
 	s.closed = c
 }
 
-// closeAll closes the namespaces of some resources, and reports whether it closed one.
+// closeAll closes the namespaces of the resources that are hostile, and reports whether it
+// closed any.
 func (s *search) closeAll(ctx context.Context, some []Resource, hostile func(r Resource) bool) bool {
 	before := s.closed.len()
 	for _, r := range some {
@@ -138,7 +140,7 @@ func (s *search) closeAll(ctx context.Context, some []Resource, hostile func(r R
 	return s.closed.len() > before
 }
 
-// valid are the resources of the last valid configuration.
+// valid returns the resources of the last valid configuration.
 func (s *search) valid(ctx context.Context) map[identity]version {
 	if s.good == nil {
 		all, err := versionsIn(ctx, s.loop.quarantine.valid)
@@ -158,8 +160,8 @@ func (s *search) innocent(ctx context.Context, r Resource) bool {
 	return s.valid(ctx)[r.identity()].Resource == r
 }
 
-// before is the version of a resource that may stand in its place: that in quarantine
-// has one, or the last valid configuration, or the instance that refuses another.
+// before returns the version that may replace a resource. It comes from the instance that
+// refuses the resource, from quarantine, or from the last valid configuration.
 func (s *search) before(ctx context.Context, r Resource) (v version) {
 	id := r.identity()
 	if i := indexOf(s.blamed, id); i >= 0 && s.blamed[i].before.object != nil {
@@ -175,13 +177,13 @@ func (s *search) before(ctx context.Context, r Resource) (v version) {
 	return v
 }
 
-// stands reports whether the earlier version of a resource was at fault.
+// stands reports whether r is the version that replaced another one in this attempt.
 func (a *attempt) stands(r Resource) bool {
 	return a.left.stands(r.identity()).Resource == r && r != Resource{}
 }
 
-// strip leaves a resource out whose earlier version is at fault, and after
-// searchPatience all of its namespace that are in quarantine.
+// strip also leaves out the earlier version of a resource, because that one is at fault.
+// After searchPatience it does so for all quarantined resources of the namespace.
 func (s *search) strip(r Resource) {
 	s.bare[r.identity()] = true
 	if s.impatient() {
@@ -189,8 +191,8 @@ func (s *search) strip(r Resource) {
 	}
 }
 
-// withoutOld is withoutAll where that is as wrong: it leaves out also the versions of
-// before that stand in the place of others.
+// withoutOld follows a withoutAll that was as wrong. It also leaves out the earlier versions
+// that replace other resources.
 func (s *search) withoutOld(ctx context.Context, suspects []Resource) (all []Resource, valid *attempt) {
 	var olds []Resource
 	s.olds = map[Resource]bool{}
@@ -217,11 +219,10 @@ func (s *search) offended(r Resource) bool {
 	return v != nil && !v.judged.IsZero()
 }
 
-// trials tries the resources in quarantine that are due, those of one namespace
-// after the other, so that no tenant spoils the trial of another: the namespace
-// comes first whose last trial was the longest ago, and of these that with the fewest.
-// They end where a reconciliation has been asked for. It returns the newest
-// configuration that came of them, or nil.
+// trials tries the quarantined resources that are due, one namespace after the other, so
+// that no tenant spoils the tries of another. The namespace with the oldest last try comes
+// first, then the one with the fewest resources. It stops when a reconciliation is asked
+// for. It returns the newest configuration that it made, or nil.
 func (l *Loop) trials(ctx context.Context, patience time.Duration) (newest *validated) {
 	_, due := l.quarantine.resources(time.Now())
 	count, turns := map[string]int{}, l.quarantine.turns
@@ -244,12 +245,12 @@ func (l *Loop) trials(ctx context.Context, patience time.Duration) (newest *vali
 	return newest
 }
 
-// trialPatience is how long a trial may hold up a reconciliation, or twice as long as
-// the attempts before it took where that is more.
+// trialPatience is how long a try may hold up a reconciliation. If twice the time of the
+// attempts before is longer, that counts.
 const trialPatience = 500 * time.Millisecond
 
-// yielding returns a context that ends when a reconciliation waits, but not before
-// patience is over.
+// yielding returns a context that ends when a reconciliation waits, but not before patience
+// is over.
 func (l *Loop) yielding(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(patience, func() {
@@ -271,10 +272,10 @@ func (l *Loop) yielding(ctx context.Context, patience time.Duration) (context.Co
 	}
 }
 
-// trial renders and validates once more with what is due in a namespace. One that is
-// valid with some of that is the newest configuration; nil says that there is none.
-// A trial that fails is no news. One that takes several attempts goes on in the next
-// reconciliation where that is asked for already.
+// trial renders and validates once more with the due resources of a namespace. If that is
+// valid with some of them, it returns the newest configuration, otherwise nil. A failed try
+// is an unchanged reconciliation. A try that takes several attempts goes on in the next
+// reconciliation, if one is asked for already.
 func (l *Loop) trial(ctx context.Context, namespace string, patience time.Duration, more bool) *validated {
 	now := time.Now()
 	others, all := l.quarantine.resources(now)
@@ -291,12 +292,12 @@ func (l *Loop) trial(ctx context.Context, namespace string, patience time.Durati
 	}
 	reasons := []string{"a trial of " + due[0].String() + andMore(len(due)-1)}
 	id, start := l.begin(reasons)
-	if tried := l.quarantine.rulings[due[0].identity()].Trials; patience < leash { // one that was cut gets more time
+	if tried := l.quarantine.rulings[due[0].identity()].Trials; patience < leash { // a try that was cut gets more time
 		patience = min(patience*time.Duration(1+tried), leash)
 	}
 	s := &search{loop: l, start: others, due: due, proven: true}
 	bounded, end := l.yielding(ctx, patience)
-	if more { // the next one waits, too
+	if more { // the next namespace waits, too
 		end()
 		bounded, end = context.WithTimeout(ctx, patience)
 	}
@@ -320,9 +321,9 @@ func (l *Loop) trial(ctx context.Context, namespace string, patience time.Durati
 	return nil
 }
 
-// sentence says when the resources of a trial that failed are tried again. They stay
-// due where the trial found some of them at fault, or where another namespace spoilt
-// it. Half of them stay due where the trial did not tell which one is at fault.
+// sentence sets when the resources of a failed try are tried again. They stay due if the try
+// found some of them at fault, or if another namespace spoilt it. If the try did not tell
+// which one is at fault, half of them stay due.
 func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 	progress := s.caught()
 	s.undecided = s.undecided || !s.last.verdict && len(s.due) > 1 // it was cut, or took too long
@@ -336,14 +337,14 @@ func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 				l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 			}
 			l.inVain(id, r, now)
-			if s.short { // it needs more time, or for ever
+			if s.short { // it may need more time, or hang for ever
 				v.RetryAt = now.Add(backOff(relapseWait, l.opts.TrialMax, v.Trials))
 			}
 		}
 	}
 }
 
-// inVain notes a trial that failed.
+// inVain notes a failed try of a resource.
 func (l *Loop) inVain(id uint64, r Resource, now time.Time) {
 	v := l.quarantine.rulings[r.identity()]
 	if v.aside && !v.told {
@@ -357,8 +358,8 @@ func (l *Loop) inVain(id uint64, r Resource, now time.Time) {
 	l.postpone(v, now)
 }
 
-// withDue searches once more with the resources in quarantine that are due, where
-// nothing is valid without them. It returns nil if that fails, too.
+// withDue searches once more, with the quarantined resources that are due, if nothing is
+// valid without them. It returns nil if that fails, too.
 func (l *Loop) withDue(ctx context.Context, id uint64, without *search) *search {
 	q, now := &l.quarantine, time.Now()
 	if without.last.err == nil || !without.last.verdict || without.tired || l.opts.NoQuarantine || ctx.Err() != nil {

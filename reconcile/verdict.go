@@ -11,14 +11,14 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// A late verdict is about a resource that an instance refuses after the validator
-// took it, because the instance is of another version. All instances get one
-// configuration, so the resource is left out of that of all. The verdict ends when
-// the resource changes, when a trial is due, when the instance leaves, and when it
-// does not help: the loop gives up on an instance that refuses more than
+// A late verdict is about a resource that an instance refuses although the validator
+// accepted it, because the instance has another version. All instances get one
+// configuration, so the loop leaves the resource out for all. The verdict ends when the
+// resource changes, when the instance leaves, and when the loop tries the resource again. It
+// also ends when it does not help. That is so for an instance that refuses more than
 // QuarantineTries resources, refuses as often in a row, or names no resource.
 
-// report is what an instance has against a configuration.
+// report says what an instance refuses in a configuration.
 type report struct {
 	worker *worker
 	of     *validated
@@ -30,24 +30,24 @@ type culprit struct {
 	resource  Resource
 	fault     Fault
 	instances []string // that refuse it; nil: the validator does
-	before    version  // what these instances have of it
-	after     identity // that was left out when it was found; zero: nothing was
+	before    version  // the version that these instances have
+	after     identity // a resource left out when this one was found; zero: none
 }
 
-// indexOf finds an object among culprits; -1: it is none of them.
+// indexOf returns the index of an object in all, or -1.
 func indexOf(all []culprit, id identity) int {
 	return slices.IndexFunc(all, func(c culprit) bool { return c.resource.identity() == id })
 }
 
-// invalid reports an error about the configuration, not about the instance: a full
-// disk, a reload that failed and a time-out are no resource's fault.
+// invalid reports whether an error is about the configuration, not about the instance. A
+// full disk, a failed reload or a time-out is no resource's fault.
 func invalid(err error) bool {
 	return errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrUnsupported)
 }
 
-// isVerdict tells an error about a configuration from one about the renderer, the
-// validator or HAProxy, such as a binary that is not there or a time-out: to leave
-// something out because of that would blame the innocent.
+// isVerdict reports whether an error is about a configuration. Errors about the renderer,
+// the validator or HAProxy are not, such as a missing binary or a time-out. Leaving a
+// resource out for those would hit the innocent.
 func isVerdict(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false
@@ -57,8 +57,8 @@ func isVerdict(err error) bool {
 		errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrInvalidConfig)
 }
 
-// report keeps what an instance refused for the next reconciliation, where a
-// verdict may follow from it.
+// report keeps the refusal of an instance for the next reconciliation, if a verdict may
+// follow from it.
 func (l *Loop) report(w *worker, of *validated, err error) {
 	if l.opts.NoQuarantine || !invalid(err) {
 		return
@@ -78,23 +78,23 @@ func (l *Loop) report(w *worker, of *validated, err error) {
 	l.trigger(name + " refused the configuration")
 }
 
-// refusesSomething reports whether something is in quarantine because of an
-// instance. The caller holds l.mu.
+// refusesSomething reports whether a resource is in quarantine because of an instance. The
+// caller holds l.mu.
 func (l *Loop) refusesSomething(name string) bool {
 	return slices.ContainsFunc(l.state.Quarantined, func(q Quarantined) bool { return slices.Contains(q.Instances, name) })
 }
 
-// withdrawSoon asks for a reconciliation if an instance that left refused something.
-// The caller holds l.mu.
+// withdrawSoon asks for a reconciliation if an instance left whose refusals put resources in
+// quarantine. The caller holds l.mu.
 func (l *Loop) withdrawSoon() {
 	if i := slices.IndexFunc(l.left, l.refusesSomething); i >= 0 {
 		l.trigger(l.left[i] + " left, which refused something")
 	}
 }
 
-// refetched tells the renderer that an instance refused what it made, and reports
-// whether it makes that again without what it fetched. That holds for all instances
-// that refuse it, though the renderer says so once.
+// refetched tells the renderer that an instance refused its configuration. It reports
+// whether the renderer makes the configuration again without the fetched contents. The
+// renderer says so once, but it holds for all instances that refuse the configuration.
 func (l *Loop) refetched(v *validated, err error) bool {
 	l.refusing.Lock()
 	defer l.refusing.Unlock()
@@ -107,9 +107,8 @@ func (l *Loop) refetched(v *validated, err error) bool {
 	return l.refetch == v.id
 }
 
-// hear makes late verdicts of what instances reported since the last
-// reconciliation, and withdraws those of instances that left. The caller holds
-// l.rendering.
+// hear makes late verdicts of the refusals since the last reconciliation. It withdraws the
+// verdicts of instances that left. The caller holds l.rendering.
 func (l *Loop) hear(ctx context.Context) {
 	q := &l.quarantine
 	l.mu.Lock()
@@ -129,7 +128,7 @@ func (l *Loop) hear(ctx context.Context) {
 	for _, r := range reports {
 		w, name := r.worker, r.worker.target.Name()
 		if l.workers[name] != w || !r.of.same(l.sched.instances[name].failed) {
-			continue // it has taken something since
+			continue // its last failure is another one
 		}
 		fresh, known := q.fresh(name, r)
 		for i, c := range fresh {
@@ -137,7 +136,7 @@ func (l *Loop) hear(ctx context.Context) {
 				fresh[i].before = has[w][n]
 			}
 		}
-		if r.of.same(newest) { // also where a resource has another version, but the same text
+		if r.of.same(newest) { // a resource may have another version, but the same text
 			for i, c := range fresh {
 				if n := slices.IndexFunc(now, func(r Resource) bool { return r.identity() == c.resource.identity() }); n >= 0 {
 					fresh[i].resource = now[n]
@@ -145,7 +144,7 @@ func (l *Loop) hear(ctx context.Context) {
 			}
 		}
 		if e := l.sched.instances[name]; len(fresh) > 0 && e.failures == 1 && !e.want.same(r.of) {
-			continue // it gets another configuration at once, which may be in order
+			continue // it gets another configuration at once, which may be valid
 		}
 		if known || len(fresh) > 0 && !slices.ContainsFunc(fresh, func(c culprit) bool { return slices.Contains(now, c.resource) }) {
 			continue // it gets another configuration already
@@ -153,7 +152,7 @@ func (l *Loop) hear(ctx context.Context) {
 		w.rounds++
 		if w.gaveUp = l.hopeless(r, fresh, now); w.gaveUp != "" {
 			if w.rounds == 1 && !l.refusesSomething(name) {
-				w.rounds = 0 // nothing was left out in vain: it is asked again when there is more
+				w.rounds = 0 // nothing was left out for it: it may report again
 			}
 			if !strings.Contains(w.public.Error, w.gaveUp) {
 				w.public.Error += " (" + w.gaveUp + ")"
@@ -165,8 +164,8 @@ func (l *Loop) hear(ctx context.Context) {
 	}
 }
 
-// had returns what is in the configurations of the instances that reported something: an
-// instance may take again what it has.
+// had returns the resources in the last accepted configuration of each reporting instance.
+// The instance may accept those versions again.
 func (l *Loop) had(ctx context.Context, reports []report) map[*worker][]version {
 	l.mu.Lock()
 	have := map[*worker]*validated{}
@@ -179,14 +178,15 @@ func (l *Loop) had(ctx context.Context, reports []report) map[*worker][]version 
 	all := map[*worker][]version{}
 	for w, v := range have {
 		if v != nil {
-			all[w], _ = versionsIn(ctx, v.origins) // without it resources are left out
+			all[w], _ = versionsIn(ctx, v.origins) // after an error resources are left out
 		}
 	}
 	return all
 }
 
-// fresh returns what a report blames and what is not left out yet. What another
-// instance refused first is known: it is noted that this one refuses it, too.
+// fresh returns the resources that a report names and that are not left out yet. If another
+// instance refused one first, fresh adds this instance to the verdict. known is true if the
+// report names only such resources.
 func (q *quarantine) fresh(name string, r report) (fresh []culprit, known bool) {
 	for _, f := range r.faults {
 		for _, resource := range slices.Backward(f.Resources) {
@@ -196,7 +196,7 @@ func (q *quarantine) fresh(name string, r report) (fresh []culprit, known bool) 
 			}
 			if v := q.rulings[id]; q.isOut(id) {
 				known = true
-				if v.Before == resource { // that is refused, too: it is left out from now on
+				if v.Before == resource { // it is refused, too: leave it out from now on
 					v.before = version{}
 				}
 				if len(v.Instances) > 0 {
@@ -217,8 +217,7 @@ func (q *quarantine) fresh(name string, r report) (fresh []culprit, known bool) 
 	return fresh, known && len(fresh) == 0
 }
 
-// hopeless says why leaving out more because of an instance would not help, "" where
-// it may.
+// hopeless says why leaving out more for an instance would not help, "" if it may help.
 func (l *Loop) hopeless(r report, fresh []culprit, now []Resource) string {
 	q, name := &l.quarantine, r.worker.target.Name()
 	held := 0
@@ -243,8 +242,8 @@ func (l *Loop) hopeless(r report, fresh []culprit, now []Resource) string {
 	return ""
 }
 
-// withdraw takes the verdicts of an instance back. Those that no other instance
-// gave are void: the resource is tried again at once.
+// withdraw takes back the verdicts of an instance. If no other instance shares a verdict,
+// the loop tries the resource again at once.
 func (q *quarantine) withdraw(name string) {
 	for _, v := range q.out() {
 		if !slices.Contains(v.Instances, name) {
@@ -258,7 +257,7 @@ func (q *quarantine) withdraw(name string) {
 	q.pending = slices.DeleteFunc(q.pending, func(c culprit) bool { return slices.Equal(c.instances, []string{name}) })
 }
 
-// withName returns a list, sorted, that has a name.
+// withName returns a sorted list that contains a name.
 func withName(list []string, name string) []string {
 	if slices.Contains(list, name) {
 		return list
@@ -268,10 +267,10 @@ func withName(list []string, name string) []string {
 	return list
 }
 
-// whyTemplates says why a template is to blame, or "". It is if its line is wrong for
-// every resource of a kind where there are several, prints nothing of the only one,
-// or was right for that one with the templates before. Templates that have made a
-// valid configuration are never to blame.
+// whyTemplates says why a template is at fault, or "". It is if its line is wrong for every
+// resource of a kind, and one of these holds: there are several such resources, the line
+// prints nothing of the only one, or the line was right for that one with the templates
+// before. Templates that have made a valid configuration are never at fault.
 func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
 	if s.loop.quarantine.proven || len(culprits) == 0 {
 		return ""
@@ -301,7 +300,7 @@ func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
 	return ""
 }
 
-// whyRenderer says which resources an attempt was to leave out, and has all the same, or "".
+// whyRenderer says which resources an attempt has although it had to leave them out, or "".
 func (s *search) whyRenderer(ctx context.Context, a *attempt) string {
 	var ignored []Resource
 	is := func(r Resource) bool {
@@ -315,7 +314,7 @@ func (s *search) whyRenderer(ctx context.Context, a *attempt) string {
 	return didNotAsk(ignored)
 }
 
-// didNotAsk says that a renderer has resources that it was to leave out, "" for none.
+// didNotAsk says that a renderer has resources that it had to leave out, "" for none.
 func didNotAsk(all []Resource) string {
 	if len(all) == 0 {
 		return ""
@@ -325,7 +324,8 @@ func didNotAsk(all []Resource) string {
 		all[0], andMore(len(others)-1))
 }
 
-// ignored tells of instances that refuse a resource that the renderer has all the same.
+// ignored adds to the errors of instances that the renderer still has a resource that they
+// refuse.
 func (l *Loop) ignored(origins Origins, c culprit) {
 	if !slices.Contains(resourcesIn(context.Background(), origins), c.resource) {
 		return // it changed or was deleted meanwhile
@@ -339,19 +339,20 @@ func (l *Loop) ignored(origins Origins, c culprit) {
 	}
 }
 
-// still reports whether a fault is there again, though other resources are left out.
+// still reports whether a fault is there again, although other resources are left out.
 func (f Fault) still(now Fault) bool {
 	none := dataplane.Position{}
 	return f.Template == now.Template && (f.Position == none) == (now.Position == none) && (f.Position != none || f.Message == now.Message)
 }
 
-// fixed reports a line of a template that prints nothing of any resource.
+// fixed reports whether a template line prints nothing of any resource.
 func (f Fault) fixed() bool {
 	return f.Position != (dataplane.Position{}) && f.Template.Text != "" &&
 		!strings.Contains(f.Template.Text, "{{") && !strings.Contains(f.Template.Text, "show")
 }
 
-// hasten tries what was found without a resource together with that.
+// hasten moves up the next tries of resources that were found while v was left out, so they
+// are tried with v.
 func (q *quarantine) hasten(v *ruling) {
 	for _, w := range q.rulings {
 		if w.after == v.Resource.identity() && v.RetryAt.Before(w.RetryAt) {
@@ -360,8 +361,8 @@ func (q *quarantine) hasten(v *ruling) {
 	}
 }
 
-// askAll asks about all that a configuration was made of, where a render did not ask about
-// something that it was to leave out: it is there, though nothing reads it any more.
+// askAll asks about all objects of a configuration if the render did not ask about some that
+// it had to leave out. They may exist although nothing reads them any more.
 func (l *Loop) askAll(s *search) {
 	left := s.last.left
 	for id := range left.resources {
@@ -372,8 +373,8 @@ func (l *Loop) askAll(s *search) {
 	}
 }
 
-// explain says what wrote the line that an instance refused, and for which
-// resource; another error, or one that says no line, stays as it is.
+// explain finds what wrote the line that an instance refused, and for which resource. It
+// returns any other error unchanged, and so one without a line.
 func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
 	if !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrReload) && !errors.Is(err, dataplane.ErrUnsupported) {
 		return err
