@@ -20,20 +20,20 @@ type CachedOptions struct {
 	LabelSelector string // as in kubectl -l
 	FieldSelector string // as in kubectl --field-selector
 
-	// IndexBy is as in [Options], but on metadata alone, for nothing else is
-	// watched: labels, annotations, names, owners.
+	// IndexBy is as in [Options], but only for metadata: labels, annotations, names,
+	// owners.
 	IndexBy []string
 
-	// TTL is how long an object that was fetched is kept; it is fetched again
-	// before that when it changes. Zero means 2m10s, negative that none is kept.
+	// TTL is how long a fetched object is kept. If the object changes before that, it
+	// is fetched again. Zero means 2m10s, negative means that no object is kept.
 	TTL time.Duration
 
-	// MaxBytes bounds what is kept, in bytes of the objects as they are encoded
-	// for transport. Those that were not used for the longest time go first. An
-	// object that is larger than the bound is never kept. Zero means 64 MiB.
+	// MaxBytes bounds the kept objects, in bytes of their encoding for transport. The
+	// least recently used ones go first. An object larger than the bound is never kept.
+	// Zero means 64 MiB.
 	MaxBytes int64
 
-	// Parallel bounds how many objects are fetched at a time. Zero means 8.
+	// Parallel bounds the number of concurrent fetches. Zero means 8.
 	Parallel int
 
 	// As in [Options].
@@ -46,8 +46,8 @@ type CachedOptions struct {
 	Logger                 *slog.Logger
 }
 
-// DefaultTTL is how long an object that was fetched is kept, unless
-// [CachedOptions.TTL] says otherwise.
+// DefaultTTL is how long a fetched object is kept, unless [CachedOptions.TTL] says
+// otherwise.
 const DefaultTTL = 2*time.Minute + 10*time.Second
 
 const (
@@ -55,23 +55,21 @@ const (
 	defaultParallel = 8
 )
 
-// Cached is a store for resources that are too big to be held, such as all
-// Secrets of a cluster: it watches their metadata and fetches the objects that
-// are asked for. Make one with [NewCached] and run it once. All methods may be
-// called concurrently.
+// Cached is a store for resources that are too big for memory, such as all Secrets of a
+// cluster. It watches their metadata and fetches objects on demand. Make one with
+// [NewCached] and run it once. All methods may be called concurrently.
 //
-// What it returns is complete or an error, never a shorter list. Objects are
-// shared and must not be changed. An object is at least as new as the metadata
-// that it was found by, and may be newer.
+// A look-up returns a complete list or an error, never a shorter list. Objects are
+// shared and must not be changed. An object is at least as new as the metadata that a
+// look-up found, and may be newer.
 type Cached[T Object] struct {
 	watcher *Watcher
 	fetched *fetched
 }
 
-// NewCached returns a store that fetches on demand. T is the type of the objects
-// of the resource, see [TypeOf], or [Object]. What is wrong with the arguments is
-// an [*OptionError], also an index path that needs more than metadata; nothing is
-// requested before Run.
+// NewCached returns a store that fetches on demand. T is the type of the objects of the
+// resource, see [TypeOf], or [Object]. A bad argument is an [*OptionError], and so is
+// an index path that needs more than metadata. NewCached sends no request before Run.
 func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, opts *CachedOptions) (*Cached[T], error) {
 	if opts == nil {
 		opts = &CachedOptions{}
@@ -98,8 +96,8 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	return &Cached[T]{watcher: w, fetched: newFetched(src, gvr, opts, w.Snapshot)}, nil
 }
 
-// Run watches until ctx ends, and returns nil when every goroutine that it or a
-// look-up started has ended; see [Watcher.Run]. The only error is [ErrStarted].
+// Run watches until ctx ends. It returns nil when every goroutine of Run and of
+// look-ups has ended; see [Watcher.Run]. The only error is [ErrStarted].
 func (c *Cached[T]) Run(ctx context.Context) error {
 	if c.watcher == nil {
 		return unmade("Cached", "NewCached")
@@ -111,12 +109,12 @@ func (c *Cached[T]) Run(ctx context.Context) error {
 	return c.watcher.Run(ctx)
 }
 
-// Get returns the objects whose index keys begin with the given ones, in the
-// order of [Snapshot.Get], and fetches those that are not kept, each for at most
-// 30 s. It waits for the initial sync first. The error is a [*SyncError] where the
-// metadata cannot be had, a [*FetchError] where an object cannot, or that of ctx.
-// Where several objects cannot be had, it names the first of them in this order,
-// whichever failed first.
+// Get returns the objects whose index keys begin with the given ones, in the order of
+// [Snapshot.Get]. It first waits for the initial sync. Then it fetches the objects that
+// are not kept, each for at most 30 s. The error is a [*SyncError] if the metadata is
+// missing, a [*FetchError] if an object cannot be fetched, or the error of ctx. If
+// several fetches fail, the error names the first object in this order, not the first
+// failure.
 func (c *Cached[T]) Get(ctx context.Context, keys ...string) ([]T, error) {
 	found, err := c.find(ctx, keys)
 	if err != nil {
@@ -125,7 +123,7 @@ func (c *Cached[T]) Get(ctx context.Context, keys ...string) ([]T, error) {
 	return c.load(ctx, found)
 }
 
-// List returns all objects, which are all in memory then.
+// List fetches all objects into memory and returns them.
 func (c *Cached[T]) List(ctx context.Context) ([]T, error) { return c.Get(ctx) }
 
 func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
@@ -138,7 +136,8 @@ func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
 	return c.watcher.Snapshot().Get(keys...), nil
 }
 
-// load fetches what is not kept. What is gone in the meantime is left out.
+// load fetches the objects that are not kept. It omits objects that were deleted
+// meanwhile.
 func (c *Cached[T]) load(ctx context.Context, found []Object) ([]T, error) {
 	objs, err := c.fetched.getAll(ctx, found)
 	if err != nil {
@@ -158,30 +157,30 @@ func (c *Cached[T]) load(ctx context.Context, found []Object) ([]T, error) {
 	return result, nil
 }
 
-// Metadata returns what is known of the objects without fetching them: a
-// snapshot of *metav1.PartialObjectMetadata.
+// Metadata returns the metadata of the objects, without fetching them: a snapshot of
+// *metav1.PartialObjectMetadata.
 func (c *Cached[T]) Metadata() *Snapshot { return c.watcher.Snapshot() }
 
-// CacheStats is what a [Cached] holds and did.
+// CacheStats describes the content and the work of a [Cached].
 type CacheStats struct {
 	Objects int   // kept now
 	Bytes   int64 // kept now, at most CachedOptions.MaxBytes
-	Fetches int64 // that were sent, since the start
-	Hits    int64 // objects that needed none
+	Fetches int64 // fetches sent since the start
+	Hits    int64 // look-ups of objects that needed no fetch
 }
 
 // Stats reports on the objects that are kept.
 func (c *Cached[T]) Stats() CacheStats { return c.fetched.stats() }
 
-// WaitForSync waits until the metadata of the initial objects is there; see
+// WaitForSync waits until the metadata of the initial objects is in the store; see
 // [Watcher.WaitForSync].
 func (c *Cached[T]) WaitForSync(ctx context.Context) (int, error) { return c.watcher.WaitForSync(ctx) }
 
-// State returns how the watcher of the metadata is doing.
+// State returns the state of the watcher of the metadata.
 func (c *Cached[T]) State() State { return c.watcher.State() }
 
 // ForceSync calls OnChange and lists the metadata again; see [Watcher.ForceSync].
 func (c *Cached[T]) ForceSync() { c.watcher.ForceSync() }
 
-// Refresh lists the metadata again, and waits for that; see [Watcher.Refresh].
+// Refresh lists the metadata again and waits for the list; see [Watcher.Refresh].
 func (c *Cached[T]) Refresh(ctx context.Context) error { return c.watcher.Refresh(ctx) }

@@ -19,12 +19,12 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// fetchTimeout ends a fetch that is not answered: others may wait for it.
+// fetchTimeout ends a fetch without an answer, because other look-ups may wait for it.
 const fetchTimeout = 30 * time.Second
 
-// version names one version of one object. An object is fetched and kept for the
-// version of the metadata that it was asked for by, so that a new version that
-// the watch tells of is never answered by an older object.
+// version names one version of one object. An object is fetched and kept under the
+// version of its metadata. So once the watch reports a new version, a look-up never
+// returns an older object.
 type version struct {
 	types.NamespacedName
 	uid      types.UID
@@ -52,7 +52,7 @@ type fetched struct {
 	known    func() *Snapshot // the metadata
 	ttl      time.Duration
 	maxBytes int64
-	slots    chan struct{} // one for each fetch that may be under way
+	slots    chan struct{} // one for each concurrent fetch
 	flights  singleflight.Group
 	ctx      context.Context // of all fetches; it ends with Run
 	cancel   context.CancelFunc
@@ -95,16 +95,16 @@ func (f *fetched) stop() {
 	f.flying.Wait()
 }
 
-// getAll returns an object for each that was found in the metadata, nil where it
-// is gone meanwhile. The error is that of the first object in order that has one,
-// or of ctx: they begin in order, and nothing begins after one that failed.
+// getAll returns an object for each entry of found, nil if it was deleted meanwhile.
+// Fetches begin in order, and none begins after a failed one. The error is that of the
+// first object in order that failed, or of ctx.
 func (f *fetched) getAll(ctx context.Context, found []Object) ([]Object, error) {
 	objs := make([]Object, len(found))
 	var all errgroup.Group
 	all.SetLimit(cap(f.slots))
 	var mu sync.Mutex
 	var failed error
-	first := len(found) // that failed
+	first := len(found) // index of the first that failed
 	for i, m := range found {
 		if objs[i] = f.hit(versionOf(m)); objs[i] != nil {
 			continue
@@ -143,8 +143,8 @@ func (f *fetched) hit(v version) Object {
 	return nil
 }
 
-// get fetches an object, or waits for the fetch that is under way, which goes on
-// when ctx ends. It returns nil where there is no object any more.
+// get fetches an object, or waits for a fetch that has begun. When ctx ends, the fetch
+// goes on. It returns nil if the object was deleted.
 func (f *fetched) get(ctx context.Context, v version) (obj Object, err error) {
 	done := make(chan struct{})
 	f.mu.Lock()
@@ -168,7 +168,7 @@ func (f *fetched) get(ctx context.Context, v version) (obj Object, err error) {
 	}
 }
 
-// fetch returns nil where the object is gone.
+// fetch returns nil if the object was deleted.
 func (f *fetched) fetch(v version) (obj Object, err error) {
 	select {
 	case f.slots <- struct{}{}:
@@ -204,8 +204,8 @@ func (f *fetched) failure(v version, err error) error {
 	return &FetchError{Resource: f.resource, Namespace: v.Namespace, Name: v.Name, Err: err}
 }
 
-// gone reports whether the server says that the object is not there, and not
-// that it does not know the resource.
+// gone reports whether the server says that the object does not exist. A 404 for an
+// unknown resource does not count.
 func gone(err error) bool {
 	var status apierrors.APIStatus
 	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -215,7 +215,8 @@ func gone(err error) bool {
 	return d != nil && d.Name != ""
 }
 
-// keep stores an object that nobody knows a newer version of, and makes room.
+// keep stores an object if its version is still the newest known one, and makes room
+// for it.
 func (f *fetched) keep(v version, obj Object) {
 	size := sizeOf(obj)
 	now := f.known().ByName(v.Namespace, v.Name)
@@ -253,8 +254,7 @@ func (f *fetched) stats() CacheStats {
 	return s
 }
 
-// sizeOf is the size of an object in bytes, as protobuf where it has that form
-// and as JSON otherwise.
+// sizeOf returns the size of an object in bytes, as protobuf or else as JSON.
 func sizeOf(obj Object) int64 {
 	if sized, ok := obj.(interface{ Size() int }); ok {
 		return int64(sized.Size())

@@ -26,27 +26,26 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
-// ClusterOptions of [NewCluster]. The zero value is for a pod: it uses the
-// service account.
+// ClusterOptions of [NewCluster]. The zero value uses the service account of a pod.
 type ClusterOptions struct {
 	Kubeconfig string // file; "" means in-cluster, or $KUBECONFIG and ~/.kube/config outside a cluster
 	Context    string // of the kubeconfig; "" means its current one
 
 	// Scheme has Go types besides those of client-go, such as those of custom
-	// resources. Nil: none.
+	// resources. If nil, there are none.
 	Scheme *runtime.Scheme
 
-	// QPS and Burst limit requests of this process, zero meaning 50 and 100.
-	// Watches count once, when they begin. client-go's own default of 5 makes a
-	// controller with twenty watches start slowly.
+	// QPS and Burst limit the requests of this process. Zero means 50 and 100. A watch
+	// counts once, when it begins. client-go's own default of 5 would make a controller
+	// with twenty watches start slowly.
 	QPS   float32
 	Burst int
 
 	UserAgent string // "" means client-go's default
 
-	// ReadIdleTimeout and PingTimeout find connections that are half open: after
-	// so long without a byte an HTTP/2 ping is sent, and its answer awaited.
-	// Zero means 5 s and 3 s.
+	// ReadIdleTimeout and PingTimeout find half-open connections. After ReadIdleTimeout
+	// without a byte the client sends an HTTP/2 ping and waits PingTimeout for the
+	// answer. Zero means 5 s and 3 s.
 	ReadIdleTimeout time.Duration
 	PingTimeout     time.Duration
 }
@@ -65,11 +64,11 @@ type Cluster struct {
 
 var _ MetadataSource = (*Cluster)(nil)
 
-// ErrNoCluster says that nothing names a cluster.
+// ErrNoCluster means that no configuration names a cluster.
 var ErrNoCluster = errors.New("no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one")
 
 // NewCluster reads the configuration and makes the clients. It does not connect. Its
-// error wraps [ErrNoCluster] where there is no configuration.
+// error wraps [ErrNoCluster] if there is no configuration.
 func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if opts == nil {
 		opts = &ClusterOptions{}
@@ -91,7 +90,7 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if config.Burst == 0 {
 		config.Burst = 100
 	}
-	// One limiter for all clients; each would have its own otherwise.
+	// One limiter serves all clients; otherwise each would have its own.
 	config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, config.Burst)
 	if opts.UserAgent != "" {
 		config.UserAgent = opts.UserAgent
@@ -127,8 +126,8 @@ func loadConfig(opts *ClusterOptions) (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: opts.Context}).ClientConfig()
 }
 
-// setTransport sets time-outs and pings. client-go takes the latter
-// from the environment alone, 30 and 15 s by default, hence the hook.
+// setTransport sets time-outs and pings. client-go reads ping times only from the
+// environment, 30 and 15 s by default; the hook sets them here.
 func setTransport(config *rest.Config, opts *ClusterOptions) {
 	idle, ping := opts.ReadIdleTimeout, opts.PingTimeout
 	if idle == 0 {
@@ -138,13 +137,14 @@ func setTransport(config *rest.Config, opts *ClusterOptions) {
 		ping = 3 * time.Second
 	}
 	if config.Proxy == nil {
-		// client-go shares transports between configurations except where one has
-		// a proxy function; this one must not be shared, since it is changed.
+		// client-go shares transports between configurations, except those with a proxy
+		// function. This transport is changed, so it must not be shared.
 		config.Proxy = http.ProxyFromEnvironment
 	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		if t, ok := rt.(*http.Transport); ok {
-			// A handshake that began while packets were lost would hold up the return.
+			// A handshake that began while packets were lost would delay the
+			// reconnection.
 			t.TLSHandshakeTimeout = 5 * time.Second
 			t.HTTP2 = &http.HTTP2Config{SendPingTimeout: idle, PingTimeout: ping}
 		}
@@ -152,7 +152,7 @@ func setTransport(config *rest.Config, opts *ClusterOptions) {
 	})
 }
 
-// protobuf returns the configuration for kinds that are known to the scheme.
+// protobuf returns the configuration for the kinds of the scheme.
 func protobuf(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.ContentType = runtime.ContentTypeProtobuf
@@ -169,8 +169,8 @@ func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 // for writing status. It shares connections and limits with the watchers.
 func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
 
-// dial opens a connection that Close will close, or has closed: a transport goes
-// on dialling for a request that has been given up.
+// dial opens a connection that Close will close. If Close was called already, it closes
+// the connection itself: a transport dials on for a request that was given up.
 func (c *Cluster) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.dialer.DialContext(ctx, network, address)
 	if err == nil && c.closed.Load() {
@@ -180,8 +180,8 @@ func (c *Cluster) dial(ctx context.Context, network, address string) (net.Conn, 
 	return conn, err
 }
 
-// Close closes all connections, and lets no further ones be made. Call it when
-// nothing uses the cluster any more.
+// Close closes all connections and prevents new ones. Call it when nothing uses the
+// cluster any more.
 func (c *Cluster) Close() {
 	c.closed.Store(true)
 	c.http.CloseIdleConnections()
@@ -236,7 +236,7 @@ func (c *Cluster) untyped(gvr schema.GroupVersionResource, namespace string, twe
 	return listWatchOf(client.List, client.Watch, tweak)
 }
 
-// listWatchOf makes a list-watch of the methods of a client.
+// listWatchOf makes a list-watch from the methods of a client.
 func listWatchOf[L runtime.Object](
 	list func(context.Context, metav1.ListOptions) (L, error),
 	watches func(context.Context, metav1.ListOptions) (watch.Interface, error),
@@ -254,8 +254,8 @@ func listWatchOf[L runtime.Object](
 	}
 }
 
-// MetadataListWatch implements [MetadataSource]. Only the metadata of objects
-// travels, as protobuf.
+// MetadataListWatch implements [MetadataSource]. The server sends only the metadata of
+// objects, as protobuf.
 func (c *Cluster) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}

@@ -26,18 +26,18 @@ type ElectionOptions struct {
 	Namespace string                      // of the Lease
 	Name      string                      // of the Lease
 
-	// Identity of this candidate; "" means the host name and a random part, so
-	// that a restarted process is another candidate.
+	// Identity names this candidate. "" means the host name and a random part, so that
+	// a restarted process is another candidate.
 	Identity string
 
-	// Zero means 15, 10 and 2 s, as in Kubernetes' own components: others take
-	// over LeaseDuration after the last renewal that they saw; the leader gives
-	// up RenewDeadline after its last one; a Lease that was released or has run out
-	// is taken within 2.2 times RetryPeriod.
+	// Zero means 15, 10 and 2 s, as in Kubernetes' own components. The leader gives up
+	// if its last renewal is older than RenewDeadline. Others take over LeaseDuration
+	// after the last renewal that they saw. A released or expired Lease is taken within
+	// 2.2 times RetryPeriod.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 
-	// OnLeader is told of each leader that is observed, this candidate included.
-	// Calls do not overlap, and come in order.
+	// OnLeader gets each new leader, this candidate included. Calls come in order and
+	// do not overlap.
 	OnLeader func(identity string)
 
 	Logger *slog.Logger // nil means slog.Default()
@@ -49,15 +49,15 @@ type Election struct {
 	opts    ElectionOptions
 	log     *slog.Logger
 	running atomic.Bool
-	wake    chan struct{} // of size 1: there are news; made by Run
+	wake    chan struct{} // of size 1: there is news; made by Run
 
 	mu      sync.Mutex
 	leader  string
-	news    []string  // leaders that OnLeader is to be told of
-	renewed time.Time // when the last renewal that succeeded was sent; zero outside terms
+	news    []string  // leaders for OnLeader
+	renewed time.Time // when the last successful renewal was sent; zero outside terms
 }
 
-// NewElection checks the options; nothing is requested before Run.
+// NewElection checks the options. It sends no request before Run.
 func NewElection(opts *ElectionOptions) (*Election, error) {
 	if opts == nil || opts.Client == nil {
 		return nil, errors.New("k8swatch: ElectionOptions.Client is missing: want one such as Clientset().CoordinationV1()")
@@ -89,7 +89,7 @@ func NewElection(opts *ElectionOptions) (*Election, error) {
 		o.Identity = host + "_" + string(uuid.NewUUID())
 	}
 	e := &Election{opts: o, log: logger(opts.Logger).With("lease", o.Namespace+"/"+o.Name)}
-	if _, err := e.elector(e.newTerm(func() {}), func(context.Context) {}); err != nil { // it checks how the times go together
+	if _, err := e.elector(e.newTerm(func() {}), func(context.Context) {}); err != nil { // NewLeaderElector checks how the times fit together
 		return nil, err
 	}
 	return e, nil
@@ -98,39 +98,39 @@ func NewElection(opts *ElectionOptions) (*Election, error) {
 // Identity is the name of this candidate.
 func (e *Election) Identity() string { return e.opts.Identity }
 
-// Leader is the last leader that was observed, or "".
+// Leader is the last leader that this process saw, or "".
 func (e *Election) Leader() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.leader
 }
 
-// Leading reports whether this candidate leads at this instant. It goes by the
-// clock as well: once the last renewal that succeeded is older than the renew
-// deadline it is false, even when nothing in this process could notice since.
-// Ask before each call that changes something: a process that was frozen sees
-// false as soon as it is thawed.
+// Leading reports whether this candidate leads now. It also checks the clock: it is
+// false once the last successful renewal is older than the renew deadline. Ask it
+// before each call that changes something. A frozen process sees false as soon as it
+// runs again.
 func (e *Election) Leading() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.renewed.IsZero() {
 		return false
 	}
-	// The monotonic clock stands still while a machine is suspended, the wall
-	// clock can be set: the longer time counts.
+	// The monotonic clock stands still while a machine is suspended, and the wall clock
+	// can be set. The longer time counts.
 	now := time.Now()
 	age := max(now.Sub(e.renewed), now.Round(0).Sub(e.renewed.Round(0)))
 	return age < e.opts.RenewDeadline
 }
 
-// Run stands for election until ctx ends, and calls lead for each term. The
-// context of a term ends when leadership is lost, and with ctx; lead must then
-// return soon, and the next term does not begin before. When ctx ends the Lease
-// is released after lead has returned, so that another candidate takes over
-// soon. Where lead takes longer than the renew deadline to return, the Lease is not
-// released and has to run out. When
-// lead returns early the Lease is released too and, a retry period later, Run
-// stands again. It returns nil, or [ErrStarted] when it runs already.
+// Run stands for election until ctx ends, and calls lead for each term. The context of
+// a term ends with ctx and when leadership is lost. Then lead must return soon: the
+// next term does not begin before that.
+//
+// When ctx ends, Run waits for lead and releases the Lease, so that another candidate
+// takes over soon. If lead takes longer than the renew deadline, Run cannot release the
+// Lease, and it has to expire. When lead returns early, Run releases the Lease too, and
+// stands again a retry period later. Run returns nil, or [ErrStarted] if it runs
+// already.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return ErrStarted
@@ -154,7 +154,7 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 	return nil
 }
 
-// stand waits for one term and leads it to its end.
+// stand waits for one term and runs it to its end.
 func (e *Election) stand(ctx context.Context, lead func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -196,7 +196,7 @@ func (e *Election) setRenewed(sent time.Time) {
 	e.renewed = sent
 }
 
-// observed notes who holds the Lease. client-go's own callback comes from a new
+// observed notes the holder of the Lease. client-go's own callback runs in a new
 // goroutine each time, in any order.
 func (e *Election) observed(identity string) {
 	e.mu.Lock()
@@ -228,13 +228,13 @@ func (e *Election) tell() {
 	}
 }
 
-// term is one time of leadership. As the lock of the Lease it notes when renewals
-// were sent, and keeps the Lease until the work of the term has ended. client-go
-// calls it from one goroutine.
+// term is one term of leadership. As the lock of the Lease it notes when renewals were
+// sent, and keeps the Lease until the work of the term has ended. client-go calls it
+// from one goroutine.
 type term struct {
 	*resourcelock.LeaseLock
 	e      *Election
-	won    bool          // so the work was started
+	won    bool          // the work has begun
 	holder string        // of the Lease, when it was last read
 	stop   func()        // ends the work
 	done   chan struct{} // closed when the work has returned
@@ -265,9 +265,10 @@ func (t *term) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return t.hold(ctx, r, t.LeaseLock.Create)
 }
 
-// Update implements resourcelock.Interface. Releasing the Lease before the work
-// of the term has ended would let two lead, and so would releasing that of another,
-// which client-go does where it could not read the Lease for a while.
+// Update implements resourcelock.Interface. It does not release the Lease before the
+// work of the term has ended, or two candidates would lead. For the same reason it does
+// not release another's Lease. client-go tries that if it could not read the Lease for
+// a while.
 func (t *term) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == t.e.opts.Identity {
 		return t.hold(ctx, r, t.LeaseLock.Update)
@@ -286,7 +287,7 @@ func (t *term) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 }
 
 func (t *term) hold(ctx context.Context, r resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
-	sent := time.Now() // others count from the time within the record, which is not later
+	sent := time.Now() // the time in the record, from which others count, is not later
 	ctx, cancel := context.WithTimeout(ctx, t.e.opts.RenewDeadline/2)
 	defer cancel()
 	if err := write(ctx, r); err != nil {

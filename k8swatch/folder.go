@@ -25,50 +25,49 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
-// settle is how long a file must be left alone before it counts that it is empty,
-// broken or gone: an editor may not have finished. A file that is whole is never held
-// back, and none is because of another.
+// settle is how long a file must be unchanged before an empty, broken or deleted one
+// counts: an editor may not have finished. A whole file is taken at once, whatever the
+// others are.
 const settle = 100 * time.Millisecond
 
 // FolderOptions of a [Folder].
 type FolderOptions struct {
-	// MaxFile bounds a file, in bytes; zero means 64 MiB. A larger one is an error,
-	// and its last good objects stay in use. One object has 3 MiB as JSON at most,
-	// as with an API server.
+	// MaxFile bounds a file, in bytes. Zero means 64 MiB. A larger file is an error,
+	// and its last good objects stay in use. One object has at most 3 MiB as JSON, as
+	// with an API server.
 	MaxFile int64
 
-	// LastGood is a folder in which the last good text of each file is kept, for a
-	// restart at which a file is broken. It is made where it is missing, with mode
-	// 0700: the files may be Secrets. Empty means that nothing is kept.
+	// LastGood is a folder for copies of the last good text of each file, in case a
+	// file is broken at the next start. The Folder creates it with mode 0700: the files
+	// may be Secrets. Empty means no copies.
 	LastGood string
 
 	// Scheme has Go types besides those of client-go, such as those of custom
-	// resources. Their manifests are decoded as strictly. Nil: none.
+	// resources. Their manifests are decoded just as strictly. If nil, there are none.
 	Scheme *runtime.Scheme
 
-	// OnError is told of each error in a manifest, a [*ManifestError], when it
-	// appears, and of a folder that cannot be read any more: from NewFolder and
-	// then from Run, never concurrently. A resource that is watched before Run and looks
-	// misspelt, for no manifest has any, is one as well.
+	// OnError gets each new error in a manifest, a [*ManifestError]. It also gets the
+	// error if the folder becomes unreadable. If a resource was watched before Run,
+	// looks misspelt, and occurs in no manifest, that is an error too. NewFolder and
+	// then Run call it, never concurrently.
 	OnError func(error)
 }
 
 // Folder is a directory of Kubernetes manifests as a [Source]: *.yaml, *.yml and
-// *.json, with several documents or a List per file; subdirectories are not
-// read. All methods may be called concurrently.
+// *.json, with several documents or a List per file. It does not read subdirectories.
+// All methods may be called concurrently.
 //
-// A file with an error, or one that became empty, keeps the objects that it had when
-// it was good; one with a comment alone deletes them. A file that is removed from the
-// folder deletes its objects, the last file too. A folder that cannot be read deletes
-// nothing, nor does an empty one in its place, such as a mount point without its volume.
+// A file that is broken or empty keeps its last good objects. A file with only a
+// comment deletes them. Removing a file deletes its objects, even if it is the last
+// file. A folder that cannot be read deletes nothing. Nor does an empty folder in its
+// place, such as a mount point without its volume.
 //
-// Objects are decoded strictly: a field that the type does not have is an error
-// with its line. Kinds that neither client-go nor FolderOptions.Scheme knows are
-// unstructured. As with
-// the API server, a missing namespace is "default" and stringData of a Secret
-// goes into data; but nothing is defaulted or validated beyond that. Each object
-// has the annotation [SourceAnnotation], and a resource version that changes
-// exactly when its content does.
+// Objects are decoded strictly: a field that the type does not have is an error with
+// its line. Kinds that neither client-go nor FolderOptions.Scheme knows are
+// unstructured. As with the API server, a missing namespace is "default" and stringData
+// of a Secret goes into data. Folder sets no other defaults and validates nothing else.
+// Each object has the annotation [SourceAnnotation], and a resource version that
+// changes exactly when its content does.
 type Folder struct {
 	dir     string
 	maxFile int64
@@ -82,30 +81,30 @@ type Folder struct {
 	files      map[string]*manifestFile
 	unfinished map[string]unfinished
 	shown      map[objectKey]shownObject
-	away       error       // why the folder could not be read the last time
-	last       os.FileInfo // of the folder that was read; nil: of a process before
+	away       error       // why the last look could not read the folder
+	last       os.FileInfo // of the last folder that was read; nil: an earlier process read it
 	copies     *manifest.Copies
-	uncopied   map[string]bool // files whose copy is to be replaced
-	unknown    Effect          // of errors in files without a good version
+	uncopied   map[string]bool // files whose copy must be replaced
+	unknown    Effect          // effect of errors in files without a good version
 	told       []error
 
 	mu     sync.Mutex
-	errors []error       // current ones
+	errors []error       // current errors
 	looked chan struct{} // closed and replaced after each look
 	kinds  manifest.Kinds
-	read   []schema.GroupVersionResource // that somebody watches
+	read   []schema.GroupVersionResource // watched resources
 }
 
-// manifestFile is what a file says.
+// manifestFile is the state of one file.
 type manifestFile struct {
-	text     []byte            // that was read last, good or bad
-	goodText []byte            // the last one that was good; nil: none is known
-	good     []manifest.Object // in goodText
-	errs     []error           // of the last text
-	effect   Effect            // of errs
+	text     []byte            // the last text, good or bad
+	goodText []byte            // the last good text; nil: none is known
+	good     []manifest.Object // objects of goodText
+	errs     []error           // errors of text
+	effect   Effect            // effect of errs
 }
 
-// unfinished is a file that may not be what its editor means.
+// unfinished is a text that an editor may still be writing.
 type unfinished struct {
 	manifest.Text
 	since time.Time
@@ -116,7 +115,7 @@ type objectKey struct {
 	namespace, name string
 }
 
-// shownObject is an object that the server has, and the file that defines it.
+// shownObject is an object of the server, and the file that defines it.
 type shownObject struct {
 	manifest.Object
 	file string
@@ -124,9 +123,9 @@ type shownObject struct {
 
 func (o shownObject) where() string { return fmt.Sprintf("%s:%d", o.file, o.Line) }
 
-// NewFolder reads the folder once. Errors in manifests do not make it fail: they
-// go to OnError and to [Folder.Errors]. A folder that cannot be read does, unless
-// files of it are known by FolderOptions.LastGood.
+// NewFolder reads the folder once. It does not fail on errors in manifests: they go to
+// OnError and to [Folder.Errors]. It fails if it cannot read the folder, unless
+// FolderOptions.LastGood has copies of its files.
 func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	if opts == nil {
 		opts = &FolderOptions{}
@@ -153,11 +152,11 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 	if err := f.look(true); err != nil && len(f.files) == 0 {
 		return nil, fmt.Errorf("k8swatch: manifests: %s: %w", f.dir, err)
 	}
-	f.unknown = NeverGood // what is read from here on is new
+	f.unknown = NeverGood // files found from here on are new
 	return f, nil
 }
 
-// openCopies takes what the files said when they were good.
+// openCopies reads the last good texts of the files.
 func (f *Folder) openCopies(dir string) error {
 	copies, texts, fresh, err := manifest.OpenCopies(dir, f.maxFile)
 	if err != nil {
@@ -171,9 +170,9 @@ func (f *Folder) openCopies(dir string) error {
 		name = filepath.Join(f.dir, name)
 		found, errs := manifest.Parse(name, text, f.types)
 		switch {
-		case len(text) == 0: // the process before waited for it, or it was lost with the power
+		case len(text) == 0: // the process before waited for the file, or a power cut lost the copy
 			f.files[name] = &manifestFile{effect: NoneKnown, errs: []error{&ManifestError{File: name, Err: errors.New("its copy for a restart is empty"), Effect: NoneKnown}}}
-		case len(errs) > 0: // another version accepted it
+		case len(errs) > 0: // another program version accepted it
 			f.files[name] = &manifestFile{effect: NoneKnown, errs: manifestErrors(name, errs, NoneKnown)}
 		default:
 			f.files[name] = &manifestFile{text: text, goodText: text, good: found, effect: LastGood}
@@ -182,9 +181,9 @@ func (f *Folder) openCopies(dir string) error {
 	return nil
 }
 
-// Run follows the folder until ctx ends: a saved file is taken in within
-// milliseconds, one that is deleted takes its objects with it. It returns an
-// error when the folder cannot be watched, and [ErrStarted] when it ran before.
+// Run follows the folder until ctx ends. It takes in a saved file within milliseconds.
+// A deleted file takes its objects with it. Run returns an error if it cannot watch the
+// folder, and [ErrStarted] if it ran before.
 func (f *Folder) Run(ctx context.Context) error {
 	if f.server == nil {
 		return unmade("Folder", "NewFolder")
@@ -194,7 +193,7 @@ func (f *Folder) Run(ctx context.Context) error {
 	}
 	watch, err := filewatch.New(f.dir)
 	for ; err != nil && f.away != nil; watch, err = filewatch.New(f.dir) {
-		select { // what LastGood has is in use until it is there
+		select { // the copies of LastGood are in use until the folder exists
 		case <-ctx.Done():
 			return nil
 		case <-time.After(f.settle):
@@ -203,13 +202,13 @@ func (f *Folder) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("k8swatch: manifests: %w", err)
 	}
-	f.tell() // what is wrong for the watchers that were made meanwhile
+	f.tell() // errors for watchers that were made since NewFolder
 	watch.Run(ctx, f.settle, func(settled bool) { _ = f.look(settled) })
 	return nil
 }
 
-// look reads the folder and takes in what it says. The error says that it cannot be
-// read; it is one of Errors, too.
+// look reads the folder and takes in its files. It returns an error if it cannot read
+// the folder; Errors has that error too.
 func (f *Folder) look(settled bool) error {
 	texts, info, err := manifest.ReadFolder(f.dir, f.maxFile)
 	if err == nil && len(texts) == 0 && len(f.files) > 0 && (f.last == nil || !os.SameFile(f.last, info)) {
@@ -235,7 +234,7 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return f.server.ListWatch(gvr, namespace, tweak), nil
 }
 
-// leftAlone reports whether a file that may not be finished has been so for long
+// leftAlone reports whether a file that may be unfinished has not changed for long
 // enough.
 func (f *Folder) leftAlone(name string, t manifest.Text) bool {
 	u, ok := f.unfinished[name]
@@ -246,8 +245,8 @@ func (f *Folder) leftAlone(name string, t manifest.Text) bool {
 	return time.Since(u.since) >= f.settle
 }
 
-// take parses the files that changed. Unless settled, files that an editor may not
-// have finished stay as they were, until they have been left alone.
+// take parses the changed files. Unless settled is true, files that may be unfinished
+// keep their old state until they are left alone.
 func (f *Folder) take(texts map[string]manifest.Text, settled bool) {
 	for name, t := range texts {
 		f.takeFile(name, t, settled)
@@ -265,8 +264,8 @@ func (f *Folder) take(texts map[string]manifest.Text, settled bool) {
 	}
 }
 
-// conclude makes the server hold what all files define, keeps copies of those that
-// changed, and tells of errors that are new.
+// conclude brings the objects of all files to the server, copies the changed files, and
+// reports new errors.
 func (f *Folder) conclude() {
 	var errs []error
 	if f.away != nil {
@@ -287,8 +286,8 @@ func (f *Folder) conclude() {
 	f.tell()
 }
 
-// keepCopies replaces the copies of what changed. Those that fail are tried again at
-// the next change.
+// keepCopies replaces the copies of changed files. The next look tries failed ones
+// again.
 func (f *Folder) keepCopies() (failed error) {
 	for name := range f.uncopied {
 		var text []byte
@@ -319,7 +318,7 @@ func (f *Folder) takeFile(name string, t manifest.Text, settled bool) {
 	switch {
 	case t.Err != nil:
 		now.text, now.errs = nil, []error{&ManifestError{File: name, Err: t.Err, Effect: now.effect}}
-	case len(old.good) > 0 && len(bytes.TrimSpace(t.Data)) == 0: // as a disk that is full leaves it
+	case len(old.good) > 0 && len(bytes.TrimSpace(t.Data)) == 0: // a full disk leaves such a file
 		now.errs = []error{&ManifestError{File: name, Effect: now.effect,
 			Err: errors.New("it is empty: to delete its objects, delete it or leave a comment in it")}}
 	case len(errs) > 0:
@@ -327,8 +326,8 @@ func (f *Folder) takeFile(name string, t manifest.Text, settled bool) {
 	default:
 		now.goodText, now.good, now.effect = t.Data, found, LastGood
 	}
-	// A text that is cut may still parse. A text without its last newline, or with
-	// fewer objects than before, counts as unfinished.
+	// A truncated text may still parse. A text without its last newline, or with fewer
+	// objects than before, counts as unfinished.
 	whole := len(now.errs) == 0 && bytes.HasSuffix(t.Data, []byte("\n")) && len(found) > 0 && len(found) >= len(old.good)
 	if settled || whole || f.leftAlone(name, t) {
 		f.files[name] = now
@@ -337,8 +336,8 @@ func (f *Folder) takeFile(name string, t manifest.Text, settled bool) {
 	}
 }
 
-// show makes the server hold what the files define. Where two define the same
-// object the one that came first stays, and the errors name both.
+// show brings the objects of the files to the server. If two files define the same
+// object, the one that came first stays, and the errors name both.
 func (f *Folder) show() (conflicts []error) {
 	want, kinds := map[objectKey]shownObject{}, manifest.Kinds{}
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {

@@ -15,9 +15,9 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
-// GroupOptions of a [Group]. The fields mean what those of [Options] do, for all
-// watchers together: OnSyncComplete is called when the last of them is synced,
-// and what happens until then is part of the initial sync.
+// GroupOptions of a [Group]. The fields are those of [Options], for all watchers
+// together. OnSyncComplete is called when the last watcher is synced. All changes
+// before that belong to the initial sync.
 type GroupOptions struct {
 	Debounce               time.Duration
 	OnChange               func(context.Context, Changes) error
@@ -27,9 +27,9 @@ type GroupOptions struct {
 	Logger                 *slog.Logger
 }
 
-// Group runs several watchers and reads them at one instant. Its OnChange tells
-// of changes of any of them: the first acts at once, the next are held and
-// delivered together. All methods may be called concurrently.
+// Group runs several watchers and reads them at one instant. Its OnChange gets the
+// changes of all of them: the first at once, the following ones held and delivered
+// together. All methods may be called concurrently.
 type Group struct {
 	notify *notifier
 
@@ -56,9 +56,9 @@ func NewGroup(opts *GroupOptions) *Group {
 	return g
 }
 
-// Add puts watchers into the group, which will run them. A watcher belongs to
-// one group at most. The error is [ErrInGroup], [ErrGroupRunning] or [ErrStarted];
-// then none of the watchers was added.
+// Add puts watchers into the group, which will run them. A watcher belongs to one group
+// at most. The error is [ErrInGroup], [ErrGroupRunning] or [ErrStarted]. Then Add has
+// added none of the watchers.
 func (g *Group) Add(watchers ...*Watcher) error {
 	if g.notify == nil {
 		return unmade("Group", "NewGroup")
@@ -109,10 +109,10 @@ func (w *Watcher) leave() {
 	w.group = nil
 }
 
-// committed is called for each change of a store, while that is locked.
+// committed gets each change of a store, while the store is locked.
 func (g *Group) committed(b batch) {
 	g.mu.Lock()
-	defer g.mu.Unlock() // to the end: revisions are told in order
+	defer g.mu.Unlock() // to the end, so that revisions are delivered in order
 	b.InitialSync = g.unsynced > 0
 	b.From, b.To = g.revision, g.revision+b.To-b.From
 	g.revision = b.To
@@ -156,10 +156,9 @@ func (g *Group) Run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// WaitForSync waits until all watchers are synced and returns the number of
-// initial objects. It gives up as soon as one of them does; see
-// [Watcher.WaitForSync]. Where several are in trouble by then, the error is of the
-// one that was added first.
+// WaitForSync waits until all watchers are synced and returns the number of initial
+// objects. It gives up as soon as one watcher does; see [Watcher.WaitForSync]. If
+// several watchers have failed by then, the error is that of the first one added.
 func (g *Group) WaitForSync(ctx context.Context) (int, error) {
 	members := g.Watchers()
 	errs := make([]error, len(members))
@@ -172,14 +171,14 @@ func (g *Group) WaitForSync(ctx context.Context) (int, error) {
 	}
 	err := all.Wait()
 	for _, e := range slices.Backward(errs) {
-		if e != nil && (ctx.Err() != nil || !errors.Is(e, context.Canceled)) { // not one that another ended
+		if e != nil && (ctx.Err() != nil || !errors.Is(e, context.Canceled)) { // not one that another's error ended
 			err = e
 		}
 	}
 	if err != nil || len(members) == 0 {
 		return 0, err
 	}
-	select { // what is stored from here on is no longer part of the initial sync
+	select { // changes stored from here on are not part of the initial sync
 	case <-g.complete:
 		return g.count, nil
 	case <-ctx.Done():
@@ -187,7 +186,7 @@ func (g *Group) WaitForSync(ctx context.Context) (int, error) {
 	}
 }
 
-// Synced reports whether all watchers are.
+// Synced reports whether all watchers are synced.
 func (g *Group) Synced() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -199,17 +198,17 @@ func (g *Group) Synced() bool {
 	return true
 }
 
-// Watchers returns the watchers of the group in the order in which they were added.
+// Watchers returns the watchers of the group in the order of Add.
 func (g *Group) Watchers() []*Watcher {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.members)
 }
 
-// States reports on each resource. Where several watchers share one, in different
-// namespaces for example, it is the state of the one that is worst off: not
-// synced before stale before well, and the first that was added among equals.
-// [Group.Watchers] and [Watcher.State] tell them apart.
+// States returns the state of each resource. If several watchers share a resource, for
+// example in different namespaces, the state is the worst of theirs. Not synced is
+// worse than stale, and stale is worse than well. Among equals it is that of the first
+// one added. [Group.Watchers] and [Watcher.State] tell them apart.
 func (g *Group) States() map[schema.GroupVersionResource]State {
 	members := g.Watchers()
 	states := make(map[schema.GroupVersionResource]State, len(members))
@@ -222,7 +221,7 @@ func (g *Group) States() map[schema.GroupVersionResource]State {
 	return states
 }
 
-// worse reports whether a is in more trouble than b.
+// worse reports whether state a is worse than state b.
 func worse(a, b State) bool {
 	if a.Synced != b.Synced {
 		return !a.Synced
@@ -242,9 +241,10 @@ func (g *Group) ForceSync() {
 	}
 }
 
-// Refresh lists all resources again, and waits for that; see [Watcher.Refresh]. A new
-// leader calls it before its first deployment: the leader before may have deployed what a
-// watch of this process has missed. The error joins those of the watchers.
+// Refresh lists all resources again and waits for the lists; see [Watcher.Refresh]. A
+// new leader calls it before its first deployment. The leader before it may have
+// deployed changes that a watch of this process missed. The error joins those of the
+// watchers.
 func (g *Group) Refresh(ctx context.Context) error {
 	members := g.Watchers()
 	errs := make([]error, len(members))
@@ -256,7 +256,7 @@ func (g *Group) Refresh(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// GroupSnapshot is what several watchers knew at one instant. It is immutable and
+// GroupSnapshot is the state of several watchers at one instant. It is immutable and
 // safe for concurrent use.
 type GroupSnapshot struct {
 	of       map[*Watcher]*Snapshot
@@ -264,13 +264,13 @@ type GroupSnapshot struct {
 	revision Revision
 }
 
-// Of returns the snapshot of one watcher, or nil if it was not read.
+// Of returns the snapshot of one watcher, or nil if SnapshotOf did not read it.
 func (s *GroupSnapshot) Of(w *Watcher) *Snapshot { return s.of[w] }
 
 // Resource returns the snapshot of the first watcher of a resource, or nil.
 func (s *GroupSnapshot) Resource(gvr schema.GroupVersionResource) *Snapshot { return s.byGVR[gvr] }
 
-// Count is the number of objects of a resource, of all its watchers.
+// Count is the number of objects of a resource in all its watchers.
 func (s *GroupSnapshot) Count(gvr schema.GroupVersionResource) (n int) {
 	for w, part := range s.of {
 		if w.resource == gvr {
@@ -280,14 +280,14 @@ func (s *GroupSnapshot) Count(gvr schema.GroupVersionResource) (n int) {
 	return n
 }
 
-// Revision is the sum of the revisions of the parts: it goes up with any change.
+// Revision is the sum of the revisions of the parts. Each change raises it.
 func (s *GroupSnapshot) Revision() Revision { return s.revision }
 
 // Snapshot reads all watchers at one instant; see [SnapshotOf].
 func (g *Group) Snapshot() *GroupSnapshot { return SnapshotOf(g.Watchers()...) }
 
-// SnapshotOf reads watchers at one instant: no change of any of them falls
-// between two of the parts. They need not be in one [Group], and may come and go.
+// SnapshotOf reads watchers at one instant: no change of any of them falls between two
+// of the parts. They need not be in one [Group], and the set may differ between calls.
 func SnapshotOf(watchers ...*Watcher) *GroupSnapshot { return snapshotOf(func() {}, watchers...) }
 
 // snapshotOf calls with while none of the watchers can change.

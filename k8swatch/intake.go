@@ -19,17 +19,16 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
-// lastApplied is a copy of the manifest that kubectl apply leaves on objects.
+// lastApplied is the annotation in which kubectl apply leaves a copy of the manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// maxKeys bounds the keys of one object: expressions with [*] multiply, and a
-// single object with a few hundred values in each of three would be filed under
-// millions of keys.
+// maxKeys bounds the keys of one object. Expressions with [*] multiply: three of them
+// with a few hundred values each would file one object under millions of keys.
 const maxKeys = 1000
 
-// intake stands between the reflector and the store: it trims objects, computes
-// their index keys, and keeps out those that cannot be stored. The reflector
-// calls it from one goroutine at a time.
+// intake stands between the reflector and the store. It trims objects, computes their
+// index keys, and refuses objects that cannot be stored. The reflector calls it from
+// one goroutine at a time.
 type intake struct {
 	store     *store.Store
 	resource  schema.GroupVersionResource
@@ -37,15 +36,15 @@ type intake struct {
 	gvk       schema.GroupVersionKind // of typed objects
 	paths     *compiled
 	log       *slog.Logger
-	prepared  func()            // an object of a list that is not complete
-	replaced  func()            // a full list is in the store
-	committed func(batch)       // while the store is locked
-	initially func()            // the initial objects are in the store
-	shared    map[string]string // strings that came lately
-	foreign   bool              // nothing but the API says where objects come from
+	prepared  func()            // called for an object of an incomplete list
+	replaced  func()            // called when a full list is in the store
+	committed func(batch)       // called while the store is locked
+	initially func()            // called when the initial objects are in the store
+	shared    map[string]string // recent strings
+	foreign   bool              // others than the user write the objects; see isForeign
 
-	synced  bool // of the goroutine of the reflector, as initial
-	initial bool // what the store commits are the initial objects
+	synced  bool // used by the reflector's goroutine alone, as initial
+	initial bool // the store is committing the initial objects
 
 	mu      sync.Mutex
 	refused map[string]string // namespace/name -> reason
@@ -53,8 +52,8 @@ type intake struct {
 
 var _ cache.TransformingStore = (*intake)(nil)
 
-// newIntake makes an intake of objects of a kind, zero for unstructured ones, with a
-// store of its own.
+// newIntake makes an intake with its own store. The zero kind means unstructured
+// objects.
 func newIntake(gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options) (*intake, error) {
 	paths, err := opts.compile(kind.Type)
 	if err != nil {
@@ -73,8 +72,8 @@ func (in *intake) snapshot(held *store.Snapshot) *Snapshot {
 	return &Snapshot{resource: in.resource, typ: in.typ, paths: in.paths, held: held}
 }
 
-// prepared is an object as the store will hold it, or the reason why it cannot.
-// It stands for the object in a list: an object is trimmed once.
+// prepared is an object as the store will hold it, or the reason why it cannot. It
+// replaces the object in a list, so that an object is trimmed once.
 type prepared struct {
 	types.NamespacedName
 	entry *store.Entry
@@ -84,11 +83,11 @@ type prepared struct {
 // GetObjectKind implements runtime.Object, so that a list can hold it.
 func (*prepared) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object. Nothing of it ever changes.
+// DeepCopyObject implements runtime.Object. A prepared object never changes.
 func (p *prepared) DeepCopyObject() runtime.Object { return p }
 
-// Transformer prepares the objects of a streaming list as they come, so that the
-// whole list never stands in memory as it was sent.
+// Transformer prepares the objects of a streaming list as they arrive, so that the
+// untrimmed list never stands in memory as a whole.
 func (in *intake) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		in.prepared()
@@ -122,7 +121,7 @@ func (in *intake) entry(o Object) (*store.Entry, error) {
 	}
 	trim(o, in.foreign)
 	if _, untyped := o.(*unstructured.Unstructured); !untyped {
-		o.GetObjectKind().SetGroupVersionKind(in.gvk) // the API leaves it out of lists
+		o.GetObjectKind().SetGroupVersionKind(in.gvk) // lists of the API omit it
 		o.SetLabels(in.share(o.GetLabels()))
 		o.SetAnnotations(in.share(o.GetAnnotations()))
 	}
@@ -136,7 +135,8 @@ func (in *intake) entry(o Object) (*store.Entry, error) {
 	return store.NewEntry(o, keys), nil
 }
 
-// decoded is an object of the type of a [TypedSource], which may have sent JSON.
+// decoded converts an unstructured object into the type of a [TypedSource], if there is
+// one.
 func decoded(o Object, typ reflect.Type) (Object, error) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok || typ == reflect.TypeOf(o) || typ.Kind() != reflect.Pointer {
@@ -147,7 +147,7 @@ func decoded(o Object, typ reflect.Type) (Object, error) {
 		return typed, nil
 	}
 	text, err := json.Marshal(u.Object)
-	if err == nil { // the converter names no field
+	if err == nil { // the converter does not name the field; the JSON decoder does
 		typed = reflect.New(typ.Elem()).Interface().(Object)
 		err = json.Unmarshal(text, typed)
 	}
@@ -157,8 +157,8 @@ func decoded(o Object, typ reflect.Type) (Object, error) {
 	return typed, nil
 }
 
-// trim drops what is never stored; see the documentation of the package. Of a foreign
-// object that is [SourceAnnotation], too: anybody may write it there.
+// trim drops the fields that are never stored; see the documentation of the package.
+// From a foreign object it also drops [SourceAnnotation], which any author could set.
 func trim(obj Object, foreign bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
@@ -180,15 +180,15 @@ func trim(obj Object, foreign bool) {
 	}
 }
 
-// maxShared bounds how many strings are remembered at a time, and maxSharedLen
-// which are.
+// maxShared bounds how many strings are remembered at a time, maxSharedLen their
+// length.
 const (
 	maxShared    = 1 << 13
 	maxSharedLen = 128
 )
 
-// share makes the typed objects of a watcher share the strings of their labels
-// and annotations: a sixth of the memory of typical objects.
+// share makes the typed objects of a watcher share the strings of their labels and
+// annotations. That saves a sixth of the memory of typical objects.
 func (in *intake) share(texts map[string]string) map[string]string {
 	if len(texts) == 0 {
 		return nil
@@ -201,7 +201,7 @@ func (in *intake) share(texts map[string]string) map[string]string {
 			return known
 		}
 		if len(in.shared) >= maxShared {
-			clear(in.shared) // what is in use by many comes again
+			clear(in.shared) // common strings come again soon
 		}
 		in.shared[text] = text
 		return text
@@ -213,7 +213,7 @@ func (in *intake) share(texts map[string]string) map[string]string {
 	return all
 }
 
-// content is what paths are read from.
+// content returns the value that paths read from.
 func content(obj Object) any {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		return u.Object
@@ -221,7 +221,7 @@ func content(obj Object) any {
 	return obj
 }
 
-// keys are all combinations of the values of the index paths, none without paths.
+// keys returns all combinations of the values of the index paths; nil without paths.
 func (c *compiled) keys(o Object) ([]string, error) {
 	if len(c.index) == 0 {
 		return nil, nil
@@ -252,8 +252,8 @@ func (c *compiled) keys(o Object) ([]string, error) {
 	return keys, nil
 }
 
-// accept refuses an object that cannot be stored: it is counted and logged, its
-// last good version stays, and everything else goes on.
+// accept reports whether an object can be stored. If not, it counts and logs the
+// object, and the last good version stays.
 func (in *intake) accept(p *prepared) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -275,7 +275,7 @@ func (in *intake) refusals() int {
 	return len(in.refused)
 }
 
-// commit is called by the store.
+// commit receives each change of the store.
 func (in *intake) commit(c store.Change, objects []store.Changed, more int) {
 	in.committed(batch{objects: objects, Changes: Changes{Created: c.Created, Modified: c.Modified, Deleted: c.Deleted, More: more,
 		InitialSync: in.initial, From: Revision(c.Revision) - 1, To: Revision(c.Revision)}})
@@ -302,8 +302,8 @@ func (in *intake) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: the store gets exactly the listed
-// objects, and what differs is counted.
+// Replace implements cache.ReflectorStore. The store then holds exactly the listed
+// objects, and counts the differences.
 func (in *intake) Replace(objs []any, _ string) error {
 	in.mu.Lock()
 	in.refused = map[string]string{}
@@ -328,5 +328,5 @@ func (in *intake) Replace(objs []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; there is nothing to do again.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (in *intake) Resync() error { return nil }

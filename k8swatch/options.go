@@ -27,48 +27,47 @@ type Options struct {
 	LabelSelector string // as in kubectl -l
 	FieldSelector string // as in kubectl --field-selector, e.g. "type!=helm.sh/release.v1"
 
-	// IndexBy are the JSONPath expressions whose values, in this order, are the
-	// keys of Snapshot.Get, such as "metadata.namespace",
+	// IndexBy are JSONPath expressions. Their values, in this order, are the keys of
+	// Snapshot.Get. Examples: "metadata.namespace",
 	// "metadata.labels['kubernetes.io/service-name']" and
-	// `{.spec.ports[?(@.name=="http")].port}`; see "JSONPath" in the documentation
-	// of the package. An expression may have many values: the object is found under
-	// each. Several of them make all combinations; an object with more than 1,000
-	// keys, or with a field that a filter cannot compare, is left out like any that
-	// cannot be stored. Empty means metadata.namespace, metadata.name.
+	// `{.spec.ports[?(@.name=="http")].port}`; see "JSONPath" in the documentation of
+	// the package. If an expression has many values, Get finds the object under each;
+	// several expressions make all combinations. An object with more than 1,000 keys,
+	// or with a field that a filter cannot compare, is refused. Empty means
+	// metadata.namespace, metadata.name.
 	IndexBy []string
 
-	// IgnoreFields are JSONPath expressions of what is dropped before an object
-	// is stored, such as "status": of fields, ['key'], [3] and [*] alone. Dropped
-	// in any case, for nothing that renders
-	// a configuration needs these copies of the object: metadata.managedFields
-	// and the annotation kubectl.kubernetes.io/last-applied-configuration.
+	// IgnoreFields are JSONPath expressions of fields to drop before the watcher stores
+	// an object, such as "status". They consist of fields, ['key'], [3] and [*] alone.
+	// The watcher always drops metadata.managedFields and the annotation
+	// kubectl.kubernetes.io/last-applied-configuration. Both copy the object, and no
+	// configuration needs them.
 	IgnoreFields []string
 
-	// Debounce is how long OnChange is held back after a call; the first change
-	// after a quiet time is delivered at once. Zero means 500 ms, negative none.
+	// Debounce is the time between two calls of OnChange. The first change after a
+	// quiet time is delivered at once. Zero means 500 ms, negative none.
 	Debounce time.Duration
 
-	// OnChange tells of changes once the initial sync is complete, and of the
-	// initial sync too with CallOnChangeDuringSync. Calls of OnChange and
-	// OnSyncComplete never overlap. When it returns an error or panics, that is
-	// logged and the same changes, with what came since, are delivered again
-	// with back-off, 0.2 to 10 s. ForceSync has it called at once. The context
-	// ends with Run.
+	// OnChange gets changes once the initial sync is complete. With
+	// CallOnChangeDuringSync it gets the initial sync too. Calls of OnChange and
+	// OnSyncComplete never overlap. If it returns an error or panics, the watcher logs
+	// that. It then delivers the same changes again, together with newer ones, after
+	// 0.2 to 10 s of back-off. ForceSync calls it at once. The context ends with Run.
 	OnChange func(context.Context, Changes) error
 
 	// MaxChanges bounds the objects that Changes lists. Zero means
 	// [DefaultMaxChanges], negative none.
 	MaxChanges int
 
-	// OnSyncComplete is called once, after the last initial object is in the
-	// store, with the number of objects.
+	// OnSyncComplete is called once, with the number of objects, after the last initial
+	// object is in the store.
 	OnSyncComplete func(count int)
 
 	CallOnChangeDuringSync bool
 
-	// NoWatchList fetches the initial objects with LISTs of 500 instead of a
-	// stream. A stream in which nothing moves for 10 s is given up anyhow. Pages
-	// are of the latest state, which API servers before 1.34 read from etcd.
+	// NoWatchList fetches the initial objects with LISTs of 500 instead of a stream.
+	// The watcher falls back to LISTs anyway if a stream stands still for 10 s. LISTs
+	// return the latest state; API servers before 1.34 read it from etcd.
 	NoWatchList bool
 
 	Logger *slog.Logger // nil means slog.Default()
@@ -93,13 +92,13 @@ func logger(l *slog.Logger) *slog.Logger {
 	return l
 }
 
-// compiled is what the expressions of Options become.
+// compiled holds the compiled expressions of Options.
 type compiled struct {
 	index  []*jsonpath.Bound
 	ignore []*jsonpath.Bound
 }
 
-// compile checks everything in the options that can be wrong.
+// compile checks all options.
 func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 	if o.Namespace != "" && len(validation.IsDNS1123Label(o.Namespace)) > 0 {
 		return nil, fmt.Errorf("Namespace %q: want the name of a namespace: a-z, 0-9 and -, 63 characters at most", o.Namespace)
@@ -126,12 +125,12 @@ func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 	return &c, nil
 }
 
-// needed reports whether a path, however it is written, drops what identifies an
-// object and its version.
+// needed reports whether a path would drop the identity or the version of an object, in
+// whatever notation.
 func needed(expr string) bool {
 	path, err := jsonpath.CompileField(expr)
 	if err != nil {
-		return false // refused elsewhere
+		return false // compile refuses it
 	}
 	probe, err := path.Bind(nil)
 	if err != nil {
@@ -160,38 +159,38 @@ func bind(option string, exprs []string, typ reflect.Type, compile func(string) 
 	return bound, nil
 }
 
-// Changes is what happened since the last delivery. An object that was deleted and
+// Changes are the changes since the last delivery. An object that was deleted and
 // created again under its name counts as both.
 //
-// A consumer that keeps something for each object makes anew what Objects names, from
-// Snapshot, where More is 0 and From is no later than the revision of what it read
-// before. Otherwise it reads everything again. One that waits between deliveries adds
-// them up with [Changes.And].
+// A consumer may keep a result for each object. It derives the results of Objects
+// again, from Snapshot, if More is 0 and From is no later than the revision it read
+// last. Otherwise it reads everything again. A consumer that waits between deliveries
+// adds them up with [Changes.And].
 type Changes struct {
 	Created, Modified, Deleted int
-	InitialSync                bool     // the objects that were there at the start
-	From, To                   Revision // the store went from one to the other
+	InitialSync                bool     // includes the objects that existed at the start
+	From, To                   Revision // revisions of the store before and after
 
-	// ByResource are the same numbers of each resource that changed.
+	// ByResource has the same numbers for each resource that changed.
 	ByResource map[schema.GroupVersionResource]Counts
 
-	// Objects says which objects changed, each once: by resource, namespace and name,
-	// up to [Options.MaxChanges]. More is how many changes of others there were; 0: the
-	// list is complete.
+	// Objects lists each changed object once, by resource, namespace and name, up to
+	// [Options.MaxChanges]. More is the number of changes of objects beyond that. If it
+	// is 0, the list is complete.
 	Objects []Change
 	More    int
 
-	// Snapshot is the state at To, of the watcher or of all in the group, and never a
-	// later one.
+	// Snapshot is the state at exactly To, of the watcher or of all watchers of the
+	// group.
 	Snapshot *GroupSnapshot
 }
 
 // Counts are numbers of changes.
 type Counts struct{ Created, Modified, Deleted int }
 
-// Change is an object that changed, by comparison of the two ends of a [Changes].
+// Change is an object that differs between the two ends of a [Changes].
 type Change struct {
-	Watcher         *Watcher // Changes.Snapshot.Of(Watcher) has it as it is now
+	Watcher         *Watcher // Changes.Snapshot.Of(Watcher) has the current object
 	Namespace, Name string   // Namespace is "" where the resource has none
 	Kind            ChangeKind
 }
@@ -199,10 +198,10 @@ type Change struct {
 // ChangeKind says what happened to an object.
 type ChangeKind string
 
-// The kinds. Who is told may not have taken what it was told before, as its callback
-// failed. So an object that came and went is Deleted, and one that went and came
-// again is Modified, with another uid. Neither Created nor Modified promises that the
-// object was or was not there before.
+// The kinds. A consumer may not know the state before, because its callback failed. So
+// an object that was created and deleted is Deleted. An object that was deleted and
+// created again is Modified, with another uid. Neither Created nor Modified promises
+// whether the object existed before.
 const (
 	Created  ChangeKind = "created"
 	Modified ChangeKind = "modified"
@@ -211,15 +210,15 @@ const (
 
 var kinds = [...]ChangeKind{store.Created: Created, store.Modified: Modified, store.Deleted: Deleted}
 
-// Resource says what the object is one of.
+// Resource returns the resource of the object.
 func (c Change) Resource() schema.GroupVersionResource { return c.Watcher.resource }
 
-// String reads "ingresses shop/web created".
+// String returns a text such as "ingresses shop/web created".
 func (c Change) String() string {
 	return fmt.Sprintf("%s %s %s", c.Watcher.resource.Resource, strings.TrimPrefix(c.Namespace+"/"+c.Name, "/"), c.Kind)
 }
 
-// String says "1 created, 2 modified", without what is zero.
+// String returns a text such as "1 created, 2 modified". It omits zeros.
 func (c Changes) String() string {
 	var parts []string
 	for _, part := range []struct {
@@ -233,11 +232,11 @@ func (c Changes) String() string {
 	return cmp.Or(strings.Join(parts, ", "), "no changes")
 }
 
-// Total is the number of changes. It is 0 after ForceSync where nothing changed.
+// Total is the number of changes. It is 0 after ForceSync if nothing changed.
 func (c Changes) Total() int { return c.Created + c.Modified + c.Deleted }
 
-// And adds what came later, of the same watcher or group. The list has as many objects
-// as the longer of both, or [DefaultMaxChanges].
+// And adds later changes of the same watcher or group. The list has as many objects as
+// the longer of both, or [DefaultMaxChanges].
 func (c Changes) And(later Changes) Changes {
 	sum := pending{max: max(len(c.Objects), len(later.Objects), DefaultMaxChanges)}
 	for _, changes := range []Changes{c, later} {
@@ -254,17 +253,17 @@ const DefaultMaxChanges = 1000
 
 func maxChanges(n int) int { return max(cmp.Or(n, DefaultMaxChanges), 0) }
 
-// batch is what one commit of a store changed.
+// batch holds the changes of one commit of a store.
 type batch struct {
 	Changes
 	watcher *Watcher
-	objects []store.Changed // not to be kept
+	objects []store.Changed // valid only during the call
 }
 
 // pending adds changes up. The zero value lists no objects.
 type pending struct {
 	Changes
-	any     bool // something was added, maybe without changes
+	any     bool // there is something to deliver, maybe without changes
 	max     int
 	objects map[objectOf]ChangeKind
 }
@@ -282,7 +281,7 @@ func (p *pending) add(b batch) {
 	}
 }
 
-// join adds what came later.
+// join adds later changes.
 func (p *pending) join(later pending) {
 	p.any = p.any || later.any
 	p.sum(later.Changes)
@@ -319,7 +318,7 @@ func (p *pending) count(gvr schema.GroupVersionResource, n Counts) {
 	p.ByResource[gvr] = Counts{c.Created + n.Created, c.Modified + n.Modified, c.Deleted + n.Deleted}
 }
 
-// see notes one object, or that there is one more.
+// see notes the change of one object, or counts it in More.
 func (p *pending) see(o objectOf, kind ChangeKind) {
 	before, known := p.objects[o]
 	switch {
@@ -338,7 +337,7 @@ func (p *pending) see(o objectOf, kind ChangeKind) {
 	p.objects[o] = kind
 }
 
-// changes is what a callback is told.
+// changes returns the changes as the callback gets them.
 func (p *pending) changes() Changes {
 	c := p.Changes
 	c.ByResource = maps.Clone(c.ByResource)

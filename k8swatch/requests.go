@@ -23,56 +23,56 @@ const (
 	maxPause = 2 * time.Second
 	// pageSize is that of client-go.
 	pageSize = 500
-	// relist is how often a resource is listed that may not be watched.
+	// relist is the interval between lists of a resource whose watch is forbidden.
 	relist = 10 * time.Second
-	// streamDeadline is how long a streaming list may stand still. Some proxies
-	// and servers never send its last bookmark (kubernetes#135895).
+	// streamDeadline is how long a streaming list may stand still. Some proxies and
+	// servers never send its last bookmark (kubernetes#135895).
 	streamDeadline = 10 * time.Second
-	// overdue is when a request that has no answer counts as failing.
+	// overdue is the time after which a request without an answer counts as failing.
 	overdue = time.Second
-	// rewatchErrors is how long the watcher resumes a watch that broke in the middle
-	// of an answer, such as by a lost connection. After that it lists everything
+	// rewatchErrors is how long the watcher resumes a watch that broke in the middle of
+	// an answer, for example through a lost connection. After that it lists everything
 	// again, with pauses.
 	rewatchErrors = 100 * time.Millisecond
 )
 
-// pauses are those between requests: 0.2 s, then twice as long each time up to
-// 2 s, less up to half of it at random so that many watchers do not come back at
-// once. client-go's own reflector waits up to a minute: far too long after a
+// pauses are the pauses between requests: 0.2 s, then twice as long each time up to
+// 2 s. A random part of up to half is subtracted, so that many watchers do not come
+// back at once. client-go's own reflector waits up to a minute: far too long after a
 // restart of the server.
 func pauses() wait.Backoff { return backoff(minPause/2, maxPause/2, 1) }
 
-// backoff begins with first and doubles up to the bound, each with up to jitter
-// times as much at random.
+// backoff begins with first and doubles up to the bound. It adds up to jitter times as
+// much at random.
 func backoff(first, bound time.Duration, jitter float64) wait.Backoff {
 	return wait.Backoff{Duration: first, Factor: 2, Cap: bound, Jitter: jitter, Steps: math.MaxInt32}
 }
 
 // requests is the list-watch that the reflector sees. It repeats requests that may
 // succeed later, so that the reflector's own back-off never begins. It lists page by
-// page and keeps only what the store will hold of each object. All requests end with
-// the round of the watcher. The context of the reflector never ends: the reflector
-// would return at once and leave a list that is under way running.
+// page and keeps only the trimmed objects. All requests end with the round of the
+// watcher. The context of the reflector never ends: then the reflector would return at
+// once and leave a list running.
 type requests struct {
 	inner    cache.ListerWatcherWithContext
 	health   *health
 	prepare  func(obj any) *prepared
-	round    context.Context // set before the reflector begins, as is its number
+	round    context.Context // set before the reflector begins, as number
 	number   int
-	noStream atomic.Bool    // streaming lists are off
-	stops    sync.WaitGroup // watches that are being stopped
+	noStream atomic.Bool    // no streaming lists
+	stops    sync.WaitGroup // watches that are stopping
 
 	mu    sync.Mutex
-	stall *time.Timer // ends a streaming list in which nothing moves; nil when none is open
+	stall *time.Timer // ends a streaming list that stands still; nil when none is open
 }
 
 var errNoStream = errors.New("streaming lists are off")
 
 var errNoAnswer = errors.New("no answer yet")
 
-// temporary reports whether the same request can succeed later. The reflector
-// itself deals with the rest: expired and too large resource versions by listing
-// anew, a streaming list that is refused by a plain one.
+// temporary reports whether the same request can succeed later. The reflector handles
+// the other errors itself. After an expired or too large resource version it lists
+// again, and after a refused streaming list it sends a plain one.
 func temporary(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -82,14 +82,14 @@ func temporary(err error) bool {
 	return (code == 429 || code >= 500) && !apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// outdated reports whether the reflector gets by with another request: a new
-// list, or one that is no stream.
+// outdated reports whether another request helps the reflector: a new list, or one
+// without a stream.
 func outdated(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
 }
 
-// attempt makes a request until it succeeds, until again says that it should not
-// be made again, or until the round ends.
+// attempt makes a request until it succeeds, until again rejects the error, or until
+// the round ends.
 func attempt[T any](r *requests, verb string, again func(error) bool, request func() (T, error)) (T, error) {
 	pause := pauses()
 	for {
@@ -114,8 +114,8 @@ func attempt[T any](r *requests, verb string, again func(error) bool, request fu
 	}
 }
 
-// awaitAnswer makes a request that nobody answers show in the state, until
-// answered is called: a connection that hangs takes long to fail.
+// awaitAnswer marks the watcher as failing after a second, unless answered is called
+// before: a hanging connection takes long to fail.
 func (r *requests) awaitAnswer(verb string) (answered func()) {
 	told := make(chan struct{})
 	t := time.AfterFunc(overdue, func() {
@@ -129,16 +129,16 @@ func (r *requests) awaitAnswer(verb string) (answered func()) {
 	}
 }
 
-// ListWithContext implements cache.ListerWatcherWithContext. The list is of the
-// latest state: with a resource version the API server answers from its watch
-// cache, and then in one piece whatever the limit.
+// ListWithContext implements cache.ListerWatcherWithContext. It lists the latest state.
+// With a resource version the API server would answer from its watch cache, in one
+// piece whatever the limit.
 func (r *requests) ListWithContext(_ context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	opts.ResourceVersion, opts.ResourceVersionMatch, opts.Limit = "", "", pageSize
 	all := &internalversion.List{}
 	for {
 		page, err := attempt(r, verbList, temporary, func() (runtime.Object, error) { return r.inner.ListWithContext(r.round, opts) })
 		if err != nil && opts.Continue != "" && apierrors.IsResourceExpired(err) {
-			// The server has forgotten the state that the first pages show.
+			// The server has forgotten the state of the first pages.
 			all.Items, opts.Continue, opts.Limit = nil, "", 0
 			continue
 		}
@@ -171,12 +171,12 @@ func (r *requests) WatchWithContext(_ context.Context, opts metav1.ListOptions) 
 	}
 	begun := time.Now()
 	again := func(err error) bool {
-		// A watch alone that is forbidden is no reason to list all objects several
-		// times a second: nothing to gain, and much to lose for the server.
+		// Without this, a forbidden watch would list all objects several times a
+		// second. That gains nothing and costs the server much.
 		return temporary(err) || !stream && !outdated(err) && time.Since(begun) < relist
 	}
 	if stream {
-		opts.ResourceVersion = "" // of the latest state, as a list
+		opts.ResourceVersion = "" // the latest state, as in a list
 	}
 	ctx, cancel := context.WithCancel(r.round)
 	w, err := attempt(r, verbWatch, again, func() (watch.Interface, error) { return r.inner.WatchWithContext(ctx, opts) })
@@ -202,10 +202,10 @@ func (r *requests) WatchWithContext(_ context.Context, opts metav1.ListOptions) 
 	}}, nil
 }
 
-// roundWatch is a watch that is stopped with its round.
+// roundWatch is a watch that stops with its round.
 type roundWatch struct {
 	watch.Interface
-	release func() // ends the waiting for the end of the round
+	release func() // stops waiting for the end of the round
 }
 
 // Stop implements watch.Interface.
@@ -214,8 +214,8 @@ func (w *roundWatch) Stop() {
 	w.release()
 }
 
-// beginStream cancels a streaming list in which nothing moves; plain lists are
-// used from then on.
+// beginStream cancels a streaming list that stands still. From then on the watcher uses
+// plain lists.
 func (r *requests) beginStream(cancel func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,8 +246,7 @@ func (r *requests) endStream() bool {
 	return true
 }
 
-// listed is called when a list is in the store: the stream, if it was one, goes
-// on as the watch.
+// listed is called when a list is in the store. A streaming list goes on as the watch.
 func (r *requests) listed() {
 	r.health.well(verbList)
 	if r.endStream() {

@@ -19,38 +19,38 @@ import (
 // SingleOptions of a [Single]. The zero value ignores status-only updates and
 // calls nothing.
 type SingleOptions[T Object] struct {
-	// IncludeStatus delivers updates that changed nothing but the status too.
-	// [Single.Get] returns the newest status in any case.
+	// IncludeStatus also delivers updates that changed only the status. [Single.Get]
+	// returns the newest status in any case.
 	IncludeStatus bool
 
-	// OnChange is called at once, without debouncing: first with what the initial
-	// sync found, an object or none, then for each change. Calls never overlap.
-	// While a call lasts, several updates become one; a deletion is not lost
-	// behind a creation that follows it. When it returns an error or panics, that
-	// is logged and OnChange is called again with back-off, 0.2 to 10 s, with what
-	// holds then. The context ends with Run.
+	// OnChange is called at once, without debouncing. The first call has the result of
+	// the initial sync, an object or none; later calls have a change each. Calls never
+	// overlap. Updates during a call are delivered as one. A creation does not hide an
+	// earlier deletion. If OnChange returns an error or panics, the watcher logs that.
+	// It calls it again with the then current state, after 0.2 to 10 s of back-off. The
+	// context ends with Run.
 	OnChange func(context.Context, SingleChange[T]) error
 
-	// IgnoreFields is as in [Options]. An update that changed only ignored fields
-	// is not delivered.
+	// IgnoreFields is as in [Options]. An update that changed only ignored fields is
+	// not delivered.
 	IgnoreFields []string
 
 	NoWatchList bool         // as in [Options]
 	Logger      *slog.Logger // nil means slog.Default()
 }
 
-// SingleChange is what happened to the object of a [Single].
+// SingleChange is a change of the object of a [Single].
 type SingleChange[T Object] struct {
-	Object  T    // as it is now; nil with Deleted
-	Deleted bool // it is gone or, with Initial, was not there at the start
-	Created bool // it was not there before, as far as OnChange was told
+	Object  T    // the current object; nil with Deleted
+	Deleted bool // the object was deleted or, with Initial, did not exist at the start
+	Created bool // the object did not exist before, as far as OnChange knows
 	Initial bool // the first call
 }
 
-// Single watches one named object, such as a ConfigMap or Secret of settings:
-// nothing else travels. Versions are told apart by uid and resource version, never
-// by generation, which Secrets and ConfigMaps do not have. Make one with
-// [NewSingle] and run it once. All methods may be called concurrently.
+// Single watches one named object, such as a ConfigMap or Secret of settings, and
+// requests no other. It tells versions apart by uid and resource version. It never uses
+// the generation, which Secrets and ConfigMaps do not have. Make one with [NewSingle]
+// and run it once. All methods may be called concurrently.
 type Single[T Object] struct {
 	watcher         *Watcher
 	namespace, name string
@@ -59,16 +59,15 @@ type Single[T Object] struct {
 
 	// Only the notifier of the watcher uses these.
 	told   Object
-	called bool // OnChange has been, with success
-	failed bool // the last call did
+	called bool // OnChange has succeeded once
+	failed bool // the last call failed
 
-	forced atomic.Bool // OnChange is to be called, whatever there is
+	forced atomic.Bool // call OnChange in any case
 }
 
-// NewSingle returns a watcher of one object. The namespace of cluster-scoped
-// objects is "". T is the type of the objects of the resource, see [TypeOf], or
-// [Object]. What is wrong with the arguments is an [*OptionError]; nothing is
-// requested before Run.
+// NewSingle returns a watcher of one object. The namespace of cluster-scoped objects is
+// "". T is the type of the objects of the resource, see [TypeOf], or [Object]. A bad
+// argument is an [*OptionError]. NewSingle sends no request before Run.
 func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace, name string, opts *SingleOptions[T]) (*Single[T], error) {
 	if opts == nil {
 		opts = &SingleOptions[T]{}
@@ -100,7 +99,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	}
 	if opts.OnChange != nil {
 		o.OnChange = func(ctx context.Context, _ Changes) error { return s.tell(ctx) }
-		o.MaxChanges, o.OnSyncComplete = -1, func(int) { s.watcher.notify.force() } // that there is nothing, too
+		o.MaxChanges, o.OnSyncComplete = -1, func(int) { s.watcher.notify.force() } // OnChange also learns that there is no object
 	}
 	if s.watcher, err = New(src, gvr, o); err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 	return s, nil
 }
 
-// fits says what is wrong with T as the type of a resource's objects.
+// fits returns an error if T is not the type of the objects of a resource.
 func fits[T Object](src Source, gvr schema.GroupVersionResource) error {
 	want, have := reflect.TypeFor[T](), typesOf(src).KindFor(gvr).Type
 	if have == nil {
@@ -129,9 +128,9 @@ func (s *Single[T]) Run(ctx context.Context) error {
 	return s.watcher.Run(ctx)
 }
 
-// Get returns the object as it was last seen, and whether it is there. While the
-// source is away it is what was there before; see [Single.State]. The object is
-// shared and must not be changed.
+// Get returns the last known object, and whether it exists. While the source does not
+// answer it returns the earlier state; see [Single.State]. The object is shared and
+// must not be changed.
 func (s *Single[T]) Get() (obj T, ok bool) {
 	if o := s.watcher.Snapshot().ByName(s.namespace, s.name); o != nil {
 		return o.(T), true
@@ -139,31 +138,31 @@ func (s *Single[T]) Get() (obj T, ok bool) {
 	return obj, false
 }
 
-// WaitForSync waits until it is known whether the object is there, and returns 1
-// or 0; see [Watcher.WaitForSync].
+// WaitForSync waits until the watcher knows whether the object exists, and returns 1 or
+// 0; see [Watcher.WaitForSync].
 func (s *Single[T]) WaitForSync(ctx context.Context) (int, error) { return s.watcher.WaitForSync(ctx) }
 
-// Synced reports whether it is known if the object is there.
+// Synced reports whether the watcher knows if the object exists.
 func (s *Single[T]) Synced() bool { return s.watcher.Synced() }
 
-// State returns how the watcher is doing.
+// State returns the state of the watcher.
 func (s *Single[T]) State() State { return s.watcher.State() }
 
-// ForceSync calls OnChange at once, also where nothing changed, and reads the object
-// again; see [Watcher.ForceSync].
+// ForceSync calls OnChange at once, even without a change, and reads the object again;
+// see [Watcher.ForceSync].
 func (s *Single[T]) ForceSync() {
 	s.forced.Store(true)
 	s.watcher.ForceSync()
 }
 
-// tell calls OnChange until it was told what there is. It compares that with what
-// it told last, so that nothing is queued and nothing is told twice.
+// tell calls OnChange until it knows the current state. It compares that with the state
+// of the last call, so that it queues nothing and delivers nothing twice.
 func (s *Single[T]) tell(ctx context.Context) error {
 	for s.watcher.Synced() && ctx.Err() == nil {
 		forced := s.forced.Swap(false)
 		c, next, changed := s.next()
-		// What failed may have done half of its work: it is called again even
-		// where the object is back to what was told before.
+		// A failed call may have done half of its work. It is repeated even if the
+		// object is back to the state before it.
 		if !changed && !s.failed && !forced {
 			return nil
 		}
@@ -176,13 +175,13 @@ func (s *Single[T]) tell(ctx context.Context) error {
 	return nil
 }
 
-// next is the change to tell, if any, and what will have been told with it.
+// next returns the change to deliver, if any, and the state that OnChange then knows.
 func (s *Single[T]) next() (c SingleChange[T], next Object, changed bool) {
 	now, ok := s.Get()
 	c.Initial = !s.called
 	switch {
 	case !ok || s.told != nil && s.told.GetUID() != now.GetUID():
-		c.Deleted = true // and then the new one
+		c.Deleted = true // the next call delivers the new object
 		return c, nil, c.Initial || s.told != nil
 	case s.told == nil:
 		c.Object, c.Created = now, true
@@ -192,8 +191,8 @@ func (s *Single[T]) next() (c SingleChange[T], next Object, changed bool) {
 	return c, now, s.told.GetResourceVersion() != now.GetResourceVersion() && !s.same(s.told, now)
 }
 
-// same reports whether two versions of the object differ in nothing but what
-// counts updates and, unless that is asked for, the status.
+// same reports whether two versions of the object are equal, apart from the resource
+// version and, unless IncludeStatus is set, the status.
 func (s *Single[T]) same(a, b Object) bool {
 	return apiequality.Semantic.DeepEqual(s.essence(a), s.essence(b))
 }

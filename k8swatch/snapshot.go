@@ -16,15 +16,14 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
-// Revision counts the changes of one watcher's store since it started. Objects
-// that came in one list share a revision.
+// Revision counts the changes of one watcher's store since its start. Objects of one
+// list share a revision.
 type Revision uint64
 
-// Snapshot is what a watcher knew at one instant. It never changes, holds its
-// objects in one stable order, and costs nothing to take: it shares everything
-// that did not change with the store and with other snapshots. All methods may
-// be called concurrently. The objects are shared too and must not be changed;
-// slices belong to the caller.
+// Snapshot is the state of a watcher at one instant. It never changes, and it holds its
+// objects in one stable order. It is free to take: it shares unchanged nodes with the
+// store and with other snapshots. All methods may be called concurrently. The objects
+// are shared too and must not be changed. The caller owns the slices.
 type Snapshot struct {
 	resource schema.GroupVersionResource
 	typ      reflect.Type // of the objects
@@ -32,11 +31,11 @@ type Snapshot struct {
 	held     *store.Snapshot
 }
 
-// NewSnapshot makes a snapshot of given objects, without a watcher: for tests
-// and for input that comes from elsewhere. IndexBy and IgnoreFields of the
-// options apply. The snapshot owns the objects. Their types must be those that a
-// watcher of the resource would store; of a resource that client-go does not know all
-// are of the type of the first. No two may have the same name.
+// NewSnapshot makes a snapshot of given objects, without a watcher: for tests and for
+// other input. IndexBy and IgnoreFields of the options apply. The snapshot owns the
+// objects. They need the types that a watcher of the resource would store. If client-go
+// does not know the resource, all need the type of the first one. No two may have the
+// same name.
 func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object) (*Snapshot, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -57,7 +56,7 @@ func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object)
 		return nil, err
 	}
 	if kind.Type == nil && len(objs) == 0 {
-		in.typ = nil // any will do
+		in.typ = nil // any type will do
 	}
 	for _, obj := range objs {
 		p := in.prepare(obj)
@@ -72,11 +71,11 @@ func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object)
 	return in.snapshot(in.store.Snapshot()), nil
 }
 
-// Resource says what the snapshot is of.
+// Resource returns the resource of the objects.
 func (s *Snapshot) Resource() schema.GroupVersionResource { return s.resource }
 
-// Revision is the number of changes that the snapshot includes. Two snapshots of
-// one watcher with the same revision are the same.
+// Revision is the number of changes in the snapshot. Two snapshots of one watcher with
+// the same revision are equal.
 func (s *Snapshot) Revision() Revision { return Revision(s.held.Revision()) }
 
 // Len is the number of objects.
@@ -96,35 +95,36 @@ func (s *Snapshot) ByName(namespace, name string) Object {
 	return nil
 }
 
-// Get returns the objects whose index keys begin with the given ones, by index
-// key, namespace and name: all keys for an exact look-up, fewer for a prefix,
-// none for everything. The index is [Options.IndexBy]; without one it is the
-// namespace and the name. A value that an object does not have is indexed as "".
-// An object that matches in several ways comes once.
+// Get returns the objects whose index keys begin with the given ones, sorted by index
+// key, namespace and name. Give all keys for an exact look-up, fewer for a prefix, none
+// for everything. The index is [Options.IndexBy], or namespace and name. If an object
+// lacks an indexed value, its key is "". An object that matches in several ways comes
+// once.
 func (s *Snapshot) Get(keys ...string) []Object { return Reader[Object]{s: s}.Get(keys...) }
 
 // GetSingle returns the first object that [Snapshot.Get] would, or nil.
 func (s *Snapshot) GetSingle(keys ...string) Object { return Reader[Object]{s: s}.GetSingle(keys...) }
 
 // Reader reads a snapshot with the type of its objects. A Reader is a small value,
-// immutable, and safe for concurrent use; the zero Reader holds nothing.
+// immutable, and safe for concurrent use. The zero Reader has no objects.
 //
 // A Reader can be a variable of templates: pods.Get(ns, name).
 type Reader[T Object] struct {
 	s    *Snapshot
-	rule *rendering.Rule // nil: all is read as it is
+	rule *rendering.Rule // nil: read all objects as they are
 }
 
-// Read returns a typed reader of a snapshot: [Read][*networkingv1.Ingress](ctx, s). In
-// the context of a render it reads what that render is to have: an object in quarantine
-// as it was before, or not at all; where its index keys changed, it is under none of both
-// until it is mended. Any other context, such as context.Background(), reads
-// all objects as they are.
+// Read returns a typed reader of a snapshot: [Read][*networkingv1.Ingress](ctx, s).
 //
-// Where neither client-go nor the source ([TypedSource]) knows the type of a resource,
-// T is *unstructured.Unstructured; [Object] reads everything. As with a type
-// assertion, a T that the objects do not have is a mistake in the program and
-// panics, at once and also when the snapshot is empty.
+// In the context of a render, a quarantined object reads as its last good version, or
+// is absent. If its index keys changed meanwhile, it is found under neither the old nor
+// the new keys until it is released. In any other context, such as
+// context.Background(), all objects read as they are.
+//
+// If neither client-go nor the source ([TypedSource]) knows the type of a resource, T
+// is *unstructured.Unstructured. T may always be [Object]. Like a type assertion, Read
+// panics if T is not the type of the objects: at once, and even if the snapshot is
+// empty.
 func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
 	if s == nil {
 		panic("k8swatch: Read: the snapshot is nil: is the watcher in the group?")
@@ -142,7 +142,7 @@ func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
 	return r
 }
 
-// unregistered asks what may be forgotten where objects have no type of their own.
+// unregistered returns a hint for objects that have no Go type of their own.
 func unregistered(gvr schema.GroupVersionResource, typ reflect.Type) string {
 	if typ != goType(nil) {
 		return ""
@@ -150,7 +150,7 @@ func unregistered(gvr schema.GroupVersionResource, typ reflect.Type) string {
 	return fmt.Sprintf(": is its kind registered for %s in the scheme of the source, with metav1.ObjectMeta embedded?", gvr.GroupVersion())
 }
 
-// goType is the type of the objects of a resource: typ where the scheme knows it.
+// goType returns typ, or the type of unstructured objects if typ is nil.
 func goType(typ reflect.Type) reflect.Type {
 	if typ == nil {
 		return reflect.TypeFor[*unstructured.Unstructured]()
@@ -158,7 +158,7 @@ func goType(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// Len is the number of objects, with those that are left out.
+// Len is the number of objects, including quarantined ones.
 func (r Reader[T]) Len() int {
 	if r.s == nil {
 		return 0
@@ -175,7 +175,8 @@ func (r Reader[T]) All() iter.Seq[T] {
 	}
 }
 
-// reads calls yield with what is read in place of an object that was found under keys.
+// reads returns a function that calls yield with the version of an object that this
+// reader may see. keys are the keys that found the object.
 func (r Reader[T]) reads(keys []string, yield func(T) bool) func(store.Object) bool {
 	if r.rule == nil {
 		return func(o store.Object) bool { return yield(o.(T)) }
@@ -190,7 +191,8 @@ func (r Reader[T]) reads(keys []string, yield func(T) bool) func(store.Object) b
 	}
 }
 
-// finds reports whether an object is found under keys; under its name it always is.
+// finds reports whether a look-up by keys finds an object. A look-up by name always
+// does.
 func (s *Snapshot) finds(o Object, keys []string) bool {
 	all, err := s.paths.keys(o)
 	prefix := store.Key(keys...)

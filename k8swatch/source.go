@@ -29,19 +29,19 @@ type Object interface {
 	runtime.Object
 }
 
-// Source is where resources come from: a [Cluster], a [Folder] of manifests, or
-// the in-memory source of package k8swatchtest.
+// Source provides resources: a [Cluster], a [Folder] of manifests, or the in-memory
+// source of package k8swatchtest.
 type Source interface {
-	// ListWatch returns the list-watch of one resource in a namespace, or in all
-	// of them where namespace is empty. tweak, when not nil, sets the selectors
-	// of each request. Objects are typed where [TypeOf] names a type, and
-	// *unstructured.Unstructured otherwise; the receiver owns them and may change
-	// them. The methods of the list-watch take a context and end with it.
+	// ListWatch returns the list-watch of one resource in a namespace, or in all if
+	// namespace is empty. tweak, if not nil, sets the selectors of each request.
+	// Objects are typed if [TypeOf] names a type, and *unstructured.Unstructured
+	// otherwise. The receiver owns them and may change them. The methods of the
+	// list-watch take a context and end with it.
 	ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
 }
 
-// isForeign reports whether others than the user of this process write the objects of
-// a source, as those of a cluster.
+// isForeign reports whether other people than the user of this process write the
+// objects of a source, as in a cluster.
 func isForeign(src Source) bool {
 	_, files := src.(interface{ namesFiles() })
 	return !files
@@ -50,9 +50,9 @@ func isForeign(src Source) bool {
 func (*Folder) namesFiles() {}
 func (*Static) namesFiles() {}
 
-// MetadataSource is a [Source] whose objects can be watched without their
-// content and fetched one by one: what a [Cached] needs. A [Cluster] is one, and
-// the in-memory source of package k8swatchtest.
+// MetadataSource is a [Source] for a [Cached]: it watches objects without their
+// content, and fetches them one by one. A [Cluster] is one, and so is the in-memory
+// source of package k8swatchtest.
 type MetadataSource interface {
 	Source
 
@@ -60,27 +60,28 @@ type MetadataSource interface {
 	// *metav1.PartialObjectMetadata.
 	MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
 
-	// Fetch returns one object as it is now, of the type that ListWatch gives. The
+	// Fetch returns one object as it is now, of the type that ListWatch returns. The
 	// receiver owns it. The namespace of cluster-scoped objects is "".
 	Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error)
 }
 
 // TypedSource is a [Source] with Go types besides those of client-go, such as those of
-// custom resources: a [Cluster] or [Folder] with a Scheme in its options, a [Static],
-// and the in-memory source of package k8swatchtest. A resource is the plural of its
-// kind: routes of a Route, policies of a Policy.
+// custom resources. These are a [Cluster] or [Folder] with a Scheme in its options, a
+// [Static], and the in-memory source of package k8swatchtest. The name of a resource is
+// the plural of its kind: routes of a Route, policies of a Policy.
 type TypedSource interface {
 	Source
 
 	// Scheme has the types. They embed metav1.TypeMeta and metav1.ObjectMeta, and need
-	// no list type. Objects of them come typed or as *unstructured.Unstructured, which
-	// the watcher decodes. Nil: there are none.
+	// no list type. The source sends their objects typed or as
+	// *unstructured.Unstructured, and the watcher decodes the latter. If nil, there are
+	// no such types.
 	Scheme() *runtime.Scheme
 }
 
 func (f *Folder) Scheme() *runtime.Scheme { return f.types.Own }
 
-// typesOf are the types that the objects of a source have.
+// typesOf returns the Go types for the objects of a source.
 func typesOf(src Source) memapi.Types {
 	if typed, ok := src.(TypedSource); ok {
 		return memapi.Types{Own: typed.Scheme()}
@@ -88,7 +89,7 @@ func typesOf(src Source) memapi.Types {
 	return memapi.Types{}
 }
 
-// given checks what every watcher is made of.
+// given checks the arguments that every watcher needs.
 func given(src Source, gvr schema.GroupVersionResource) error {
 	missing := isNil(src)
 	if !missing {
@@ -110,36 +111,38 @@ func given(src Source, gvr schema.GroupVersionResource) error {
 	return nil
 }
 
-// isNil also finds the nil pointer that a function returned with an error.
+// isNil also finds a nil pointer in an interface, such as a constructor returns with an
+// error.
 func isNil(v any) bool {
 	return v == nil || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil()
 }
 
-// unmade is the error of a value that its constructor did not make.
+// unmade is the error for a zero value that no constructor made.
 func unmade(what, by string) error {
 	return fmt.Errorf("k8swatch: a %s that %s did not make", what, by)
 }
 
 // TypeOf returns the Go type of the objects of a resource, such as
-// *networkingv1.Ingress, or nil where client-go's scheme does not know it and
-// objects are *unstructured.Unstructured, but for a [TypedSource].
+// *networkingv1.Ingress. It returns nil if client-go's scheme does not know the
+// resource. Then objects are *unstructured.Unstructured, unless a [TypedSource] has a
+// type.
 func TypeOf(gvr schema.GroupVersionResource) reflect.Type { return memapi.KindFor(gvr).Type }
 
-// Static is a [Source] of objects that never change, such as the fixtures of a
-// test. Watchers of it sync at once, as they would with a cluster. Nothing runs
-// behind it. All methods may be called concurrently.
+// Static is a [Source] of objects that never change, such as the fixtures of a test.
+// Its watchers sync at once, and it needs no goroutine. All methods may be called
+// concurrently.
 type Static struct {
 	server  *memapi.Server
 	types   memapi.Types
 	objects []Object
 }
 
-// NewStatic returns a source of these objects, typed or unstructured, which it
-// copies. What cannot be in a cluster is an error: a kind that nobody named, an
-// object without a name, two of one name; all of them at once.
+// NewStatic returns a source of copies of these objects, typed or unstructured. It
+// returns an error for objects that no cluster can have: an unknown kind, no name, or a
+// name that occurs twice. The error names all of them.
 //
-// An object without a namespace is taken as it is. One without a uid gets one
-// that depends on its kind and name alone.
+// An object without a namespace keeps none. An object without a uid gets one that
+// depends only on its resource, namespace and name.
 func NewStatic(objs ...runtime.Object) (*Static, error) {
 	s := &Static{server: memapi.New()}
 	seen := map[objectKey]string{}
@@ -183,7 +186,7 @@ func uidOf(prefix string, k objectKey) types.UID {
 	return types.UID(prefix + hex.EncodeToString(sum[:8]))
 }
 
-// Objects returns copies of the objects, in the order in which they were given.
+// Objects returns copies of the objects, in the order of NewStatic.
 func (s *Static) Objects() []Object {
 	objs := make([]Object, len(s.objects))
 	for i, o := range s.objects {
@@ -192,8 +195,8 @@ func (s *Static) Objects() []Object {
 	return objs
 }
 
-// SetScheme says which types besides those of client-go the objects have, before the
-// first watcher is made.
+// SetScheme adds Go types besides those of client-go. Call it before the first watcher
+// is made.
 func (s *Static) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
 func (s *Static) Scheme() *runtime.Scheme          { return s.types.Own }
 
@@ -201,20 +204,20 @@ func (s *Static) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return s.server.ListWatch(gvr, namespace, tweak), nil
 }
 
-// SourceAnnotation is set on the objects of a [Folder] to "file:line", so that a
-// later error about an object can name its manifest. Of objects of a cluster it is
-// dropped: there it would name a file that whoever wrote the object chose.
+// SourceAnnotation is "file:line" on the objects of a [Folder], so that a later error
+// about an object can name its manifest. Watchers drop it from objects of a cluster:
+// their authors could name any file there.
 const SourceAnnotation = manifest.SourceAnnotation
 
 // ManifestError is an error in a file of a [Folder], or in the folder itself.
 type ManifestError struct {
-	File   string // path, as the folder was given
-	Line   int    // 1-based; 0 where the whole file is meant
+	File   string // path, below the folder as given
+	Line   int    // 1-based; 0 means the whole file
 	Err    error
 	Effect Effect // "" from [ParseManifests] and [DecodeManifest]
 }
 
-// Effect says what is in use in spite of a [ManifestError].
+// Effect says which objects are in use in spite of a [ManifestError].
 type Effect string
 
 // The effects.
@@ -242,8 +245,8 @@ func (e *ManifestError) Error() string {
 
 func (e *ManifestError) Unwrap() error { return e.Err }
 
-// Errors returns what is wrong in the folder now: [*ManifestError] values by
-// file and line. It is empty once everything is good again.
+// Errors returns the current errors of the folder: [*ManifestError] values by file and
+// line. It is empty once all files are good again.
 func (f *Folder) Errors() []error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -258,7 +261,7 @@ func (f *Folder) Errors() []error {
 	return errs
 }
 
-// tell calls OnError for errors that are new.
+// tell calls OnError for new errors.
 func (f *Folder) tell() {
 	all, told := f.Errors(), f.told
 	f.told = all
@@ -269,11 +272,11 @@ func (f *Folder) tell() {
 	}
 }
 
-// WaitForKnown blocks until no file is broken of which no earlier version is known
-// ([NoneKnown]), or ctx ends. Until then nobody can tell which objects are missing
-// from what a process before this one has deployed. Watchers that run and are synced
-// have by then what the files say: it is in their next snapshot. With
-// FolderOptions.LastGood the processes after this one wait for the same files.
+// WaitForKnown blocks while a broken file has no known earlier version ([NoneKnown]),
+// or until ctx ends. Before that, the folder cannot tell which objects of an earlier
+// process's deployment are missing. When it returns nil, the next snapshots of all
+// running, synced watchers show the files. With FolderOptions.LastGood, later processes
+// wait for the same files.
 func (f *Folder) WaitForKnown(ctx context.Context) error {
 	if f.server == nil {
 		return unmade("Folder", "NewFolder")
@@ -311,17 +314,16 @@ func manifestErrors(file string, errs []manifest.Error, effect Effect) []error {
 	return all
 }
 
-// ParseManifests decodes the manifests in a text as a [Folder] does: several
-// documents, Lists, strictly, each object with [SourceAnnotation]. name is that
-// of the file. The error joins a [*ManifestError] for each mistake; there are no
-// objects then.
+// ParseManifests decodes a text of manifests as a [Folder] does: several documents,
+// Lists, strictly, each object with [SourceAnnotation]. name is the name of the file.
+// The error joins a [*ManifestError] for each mistake; then there are no objects.
 func ParseManifests(name string, data []byte) ([]Object, error) {
 	found, errs := manifest.Parse(name, data, memapi.Types{})
 	return objectsOf(name, found, errs)
 }
 
-// DecodeManifest decodes one manifest, or a List of them, that stands within a
-// YAML file of another kind, as [ParseManifests] does; node says where.
+// DecodeManifest decodes one manifest, or a List, inside another YAML file, as
+// [ParseManifests] does. node is its place in that file.
 func DecodeManifest(name string, node *yamlnode.Node) ([]Object, error) {
 	if node == nil {
 		node = &yamlnode.Node{}
@@ -341,7 +343,7 @@ func objectsOf(file string, found []manifest.Object, errs []manifest.Error) ([]O
 	return objs, nil
 }
 
-// describe names an object as messages do: Service shop/web.
+// describe names an object as messages do, such as Service shop/web.
 func describe(o Object) string {
 	name := o.GetName()
 	if ns := o.GetNamespace(); ns != "" {

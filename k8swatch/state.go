@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Phase is how a watcher is doing.
+// Phase says how a watcher is doing.
 type Phase string
 
 // The phases. Snapshots stay readable in all of them.
 const (
-	PhaseStarting     Phase = "Starting"     // the initial objects are not all there
-	PhaseSynced       Phase = "Synced"       // connected, nothing known to be missing
-	PhaseStale        Phase = "Stale"        // was synced, cannot reach the source now
+	PhaseStarting     Phase = "Starting"     // some initial objects are missing
+	PhaseSynced       Phase = "Synced"       // connected, and no known change is missing
+	PhaseStale        Phase = "Stale"        // synced once, but cannot reach the source now
 	PhaseForbidden    Phase = "Forbidden"    // RBAC does not allow to list or watch
 	PhaseNotInstalled Phase = "NotInstalled" // the server does not have the resource
 	PhaseStopped      Phase = "Stopped"      // Run has returned
@@ -29,11 +29,11 @@ const (
 type State struct {
 	Phase      Phase
 	Since      time.Time // when the phase began
-	StaleSince time.Time // when the source was first found to be away; zero while it is not
-	Synced     bool      // the initial objects were all stored once
+	StaleSince time.Time // since when the source does not answer; zero while it does
+	Synced     bool      // all initial objects were stored once
 	Err        error     // a *SyncError in the phases that have one
 	Objects    int
-	Refused    int // objects left out because they cannot be stored; see the log
+	Refused    int // objects that cannot be stored; see the log
 	Revision   Revision
 }
 
@@ -44,9 +44,9 @@ type health struct {
 
 	mu      sync.Mutex
 	current State
-	failing *SyncError    // how the last request failed; nil when all is well
+	failing *SyncError    // how the last request failed; nil if all is well
 	count   int           // objects of the initial sync
-	round   int           // whose list is stored: see Watcher.round
+	round   int           // the round whose list is stored: see Watcher.round
 	changed chan struct{} // closed and replaced on each change
 }
 
@@ -112,9 +112,8 @@ const (
 	verbWatch = "watch"
 )
 
-// well is called when the source has done what the verb asks for. A list that
-// works does not hide that the watch is forbidden: both are needed, and they take
-// turns.
+// well is called when the source has served the verb. A list that works does not hide a
+// forbidden watch: a watcher needs both, and they take turns.
 func (h *health) well(verb string) {
 	h.set(func(*State) {
 		if h.failing != nil && (verb == verbWatch || h.failing.Verb == verb) {
@@ -126,11 +125,11 @@ func (h *health) well(verb string) {
 func (h *health) failed(verb string, err error) {
 	h.set(func(*State) {
 		e := &SyncError{Resource: h.resource, Namespace: h.namespace, Verb: verb, Reason: reason(err), Err: err}
-		if e.Reason == ErrNotInstalled { // one cause, whatever was asked first
+		if e.Reason == ErrNotInstalled { // one cause, whatever request came first
 			e.Verb = verbWatch
 		}
 		if h.failing == nil || h.failing.Reason == ErrUnreachable || !errors.Is(err, errNoAnswer) {
-			h.failing = e // silence takes back no answer that forbids
+			h.failing = e // a missing answer does not hide a refusal
 		}
 	})
 }
@@ -149,7 +148,7 @@ func (h *health) stop() {
 	h.set(func(s *State) { s.Phase = PhaseStopped })
 }
 
-// listed says that the list of a round is in the store.
+// listed notes that the list of a round is in the store.
 func (h *health) listed(round int) {
 	h.set(func(*State) { h.round = round })
 }
@@ -196,8 +195,8 @@ func (h *health) wait(ctx context.Context, round int) (int, error) {
 	}
 }
 
-// lateError ends a wait. The cause is what the source said last, nil where it did not
-// answer.
+// lateError ends a wait. The cause is the last answer of the source, nil if there was
+// none.
 type lateError struct {
 	after      time.Duration
 	cause, end error
@@ -222,14 +221,14 @@ func (e *lateError) Unwrap() []error {
 var (
 	ErrForbidden    = errors.New("forbidden")                                 // RBAC does not allow the request
 	ErrNotInstalled = errors.New("the server does not have the resource")     // such as a CRD that is absent
-	ErrUnreachable  = errors.New("the source cannot be read")                 // no answer, or an answer that will not do
+	ErrUnreachable  = errors.New("the source cannot be read")                 // no answer, or an unusable one
 	ErrStopped      = errors.New("the watcher was stopped")                   // Run has returned
 	ErrStarted      = errors.New("Run was called before; it can run once")    // from a second Run
 	ErrInGroup      = errors.New("the watcher belongs to a group already")    // from Group.Add
 	ErrGroupRunning = errors.New("the group is running; add watchers before") // from Group.Add
 )
 
-// OptionError is what [New] refuses.
+// OptionError says which option or argument a constructor such as [New] refuses.
 type OptionError struct {
 	Resource schema.GroupVersionResource
 	Err      error
@@ -244,16 +243,16 @@ func (e *OptionError) Error() string {
 
 func (e *OptionError) Unwrap() error { return e.Err }
 
-// SyncError says why a watcher does not hold its objects (yet). It unwraps to
-// one of ErrForbidden, ErrNotInstalled, ErrUnreachable or ErrStopped, to the
-// error of the source and, from WaitForSync, to that of the context. The watcher
-// goes on trying behind it, except after ErrStopped.
+// SyncError says why a watcher does not hold its objects (yet). It unwraps to one of
+// ErrForbidden, ErrNotInstalled, ErrUnreachable or ErrStopped, and to the error of the
+// source. From WaitForSync it also unwraps to the error of the context. The watcher
+// goes on trying, except after ErrStopped.
 type SyncError struct {
 	Resource  schema.GroupVersionResource
 	Namespace string // "" for all
-	Verb      string // "list" or "watch", always "watch" with ErrNotInstalled; "" where no request was answered
+	Verb      string // "list" or "watch", always "watch" with ErrNotInstalled; "" if no request was answered
 	Reason    error  // one of the errors above
-	Err       error  // what the source or the context said
+	Err       error  // the error of the source or the context
 }
 
 func (e *SyncError) Error() string {
@@ -283,8 +282,8 @@ func (e *SyncError) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
-// FetchError says which object a [Cached] could not fetch. It unwraps to the
-// error of the source, and to ErrStopped after Run.
+// FetchError says which object a [Cached] could not fetch. It unwraps to the error of
+// the source, and to ErrStopped after Run.
 type FetchError struct {
 	Resource        schema.GroupVersionResource
 	Namespace, Name string

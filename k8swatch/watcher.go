@@ -18,9 +18,9 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
-// Watcher keeps the objects of one resource, indexed and trimmed, and tells when
-// they change. Make one with [New] and run it once, alone or in a [Group]. All
-// methods may be called concurrently.
+// Watcher keeps the objects of one resource, indexed and trimmed, and reports changes.
+// Make one with [New] and run it once, alone or in a [Group]. All methods may be called
+// concurrently.
 type Watcher struct {
 	resource  schema.GroupVersionResource
 	namespace string
@@ -33,16 +33,16 @@ type Watcher struct {
 	mu      sync.Mutex
 	started bool
 	cancel  context.CancelFunc // ends the current round; nil before the first
-	round   int                // its number
+	round   int                // number of the current round
 	group   *Group             // nil: in none; set before Run
 }
 
-// listWatchFunc is a method of a source.
+// listWatchFunc is ListWatch or MetadataListWatch of a source.
 type listWatchFunc func(schema.GroupVersionResource, string, func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
 
-// New returns a watcher of one resource. Everything that can be wrong in the
-// options is an error here: a selector, a JSONPath that is not supported, a path
-// that a typed resource does not have. Nothing is requested before Run.
+// New returns a watcher of one resource. It checks all options and returns an error for
+// a bad selector, an unsupported JSONPath, or a path that a typed resource does not
+// have. It sends no request before Run.
 func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -57,7 +57,8 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 	return w, err
 }
 
-// newWatcher makes a watcher of objects of a kind, zero for unstructured ones.
+// newWatcher makes a watcher of objects of a kind. The zero kind means unstructured
+// objects.
 func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options) (*Watcher, error) {
 	in, err := newIntake(gvr, kind, opts)
 	if err != nil {
@@ -86,15 +87,15 @@ func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, kind m
 	return w, nil
 }
 
-// Resource says what is watched.
+// Resource returns the watched resource.
 func (w *Watcher) Resource() schema.GroupVersionResource { return w.resource }
 
-// Namespace is the namespace that is watched, "" for all.
+// Namespace is the watched namespace, "" for all.
 func (w *Watcher) Namespace() string { return w.namespace }
 
-// Run watches until ctx ends, and returns nil when every goroutine that it
-// started has ended. Whatever goes wrong on the way is retried for as long as it
-// takes, every 0.2 to 2 s; see [Watcher.State]. The only error is [ErrStarted].
+// Run watches until ctx ends, and returns nil when every goroutine that it started has
+// ended. It retries all failures without end, every 0.2 to 2 s; see [Watcher.State].
+// The only error is [ErrStarted].
 func (w *Watcher) Run(ctx context.Context) error {
 	if w.intake == nil {
 		return unmade("Watcher", "New")
@@ -115,8 +116,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return nil
 }
 
-// rounds lists and watches again and again. One reflector serves all rounds, so
-// that a later list is never older than what the store holds.
+// rounds lists and watches again and again. One reflector serves all rounds. A later
+// list is therefore never older than the content of the store.
 func (w *Watcher) rounds(ctx context.Context) {
 	silent := klog.NewContext(context.Background(), logr.Discard())
 	pause := pauses()
@@ -140,9 +141,10 @@ func (w *Watcher) rounds(ctx context.Context) {
 	}
 }
 
-// ForceSync calls OnChange at once, also where nothing changed, and lists everything
-// again. A difference that the list finds is told as any other. Before the initial
-// sync is complete there is no call; while the watcher does not run, nothing happens.
+// ForceSync calls OnChange at once, even without a change, and lists everything again.
+// If the list differs from the store, the watcher delivers the difference as a change.
+// Before the initial sync is complete ForceSync does not call OnChange. While the
+// watcher does not run, it does nothing.
 func (w *Watcher) ForceSync() {
 	if w.Synced() {
 		w.notify.force()
@@ -150,7 +152,7 @@ func (w *Watcher) ForceSync() {
 	w.relist()
 }
 
-// relist returns the number of the round that begins with it.
+// relist ends the current round and returns the number of the next one.
 func (w *Watcher) relist() (round int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,26 +162,26 @@ func (w *Watcher) relist() (round int) {
 	return w.round + 1
 }
 
-// Refresh lists everything again, and returns once the store has all that the source
-// had when Refresh was called, whatever the watch has missed. A difference is told as any
-// other. The errors are those of [Watcher.WaitForSync].
+// Refresh lists everything again. It returns once the store has all that the source had
+// when Refresh was called, even if the watch missed changes. OnChange gets a difference
+// as usual. The errors are those of [Watcher.WaitForSync].
 func (w *Watcher) Refresh(ctx context.Context) error {
 	_, err := w.health.wait(ctx, w.relist())
 	return err
 }
 
-// Snapshot returns what is known now. It is readable at all times: empty before
-// the first sync, as of the last contact while the source is away.
+// Snapshot returns the current objects. It works at all times. Before the first sync it
+// is empty; while the source does not answer it shows the last known state.
 func (w *Watcher) Snapshot() *Snapshot { return w.intake.snapshot(w.intake.store.Snapshot()) }
 
 // Synced reports whether the initial objects are all in the store.
 func (w *Watcher) Synced() bool { return w.health.isSynced() }
 
 // WaitForSync waits until the initial objects are in the store and returns their
-// number. It gives up at once, with a [*SyncError], where waiting has no
-// foreseeable end: the request is forbidden, the resource is not installed, the
-// watcher was stopped. When ctx ends first the SyncError says what stood in the
-// way. The watcher goes on trying; WaitForSync may be called again.
+// number. It returns a [*SyncError] at once where waiting has no foreseeable end: the
+// request is forbidden, the resource is not installed, or the watcher has stopped. If
+// ctx ends first, the SyncError names the obstacle. The watcher goes on trying, and
+// WaitForSync may be called again.
 func (w *Watcher) WaitForSync(ctx context.Context) (int, error) { return w.health.wait(ctx, 0) }
 
 // State returns how the watcher is doing.
@@ -190,7 +192,7 @@ func (w *Watcher) State() State {
 	return s
 }
 
-// committed is called by the intake for each change of the store, while that is locked.
+// committed gets each change of the store from the intake, while the store is locked.
 func (w *Watcher) committed(b batch) {
 	b.watcher = w
 	w.notify.add(b)
@@ -199,7 +201,7 @@ func (w *Watcher) committed(b batch) {
 	}
 }
 
-// initially is called by the intake once, when the initial objects are in the store.
+// initially is called once by the intake, when the initial objects are in the store.
 func (w *Watcher) initially() {
 	count := w.intake.store.Len()
 	w.health.syncedNow(count)
@@ -215,15 +217,15 @@ const (
 )
 
 // notifier calls OnChange and OnSyncComplete from one goroutine. It holds sums and a
-// bounded list, not events: a slow callback costs no memory.
+// bounded list instead of events, so a slow callback costs no memory.
 type notifier struct {
 	log        *slog.Logger
 	hold       time.Duration
 	onChange   func(context.Context, Changes) error
 	onSync     func(int)
 	duringSync bool
-	max        int                              // of objects that are listed
-	snapshot   func(with func()) *GroupSnapshot // calls with while nothing can change
+	max        int                              // how many objects Changes lists
+	snapshot   func(with func()) *GroupSnapshot // calls with while no store can change
 	wake       chan struct{}
 	forced     chan struct{} // ends a pause
 
@@ -250,7 +252,7 @@ func (n *notifier) add(b batch) {
 	n.signal()
 }
 
-// force has OnChange called at once, changes or not.
+// force makes run call OnChange at once, even without changes.
 func (n *notifier) force() {
 	if n.onChange == nil {
 		return
@@ -261,7 +263,7 @@ func (n *notifier) force() {
 	case n.forced <- struct{}{}:
 	default:
 	}
-	n.mu.Unlock() // take empties both, or neither
+	n.mu.Unlock() // take empties both pending and forced, or neither
 	n.signal()
 }
 
@@ -278,7 +280,7 @@ func (n *notifier) syncComplete(count int) {
 func (n *notifier) signal() {
 	select {
 	case n.wake <- struct{}{}:
-	default: // it is awake already, or about to be
+	default: // run is awake already, or will be
 	}
 }
 
@@ -314,7 +316,7 @@ func (n *notifier) run(ctx context.Context) {
 				}
 				n.mu.Lock()
 				p.Snapshot = nil  // the next call has its own
-				p.join(n.pending) // newer ones come after those that were not taken
+				p.join(n.pending) // newer changes come after those that failed
 				n.pending = p
 				n.mu.Unlock()
 				n.signal()
@@ -329,7 +331,7 @@ func (n *notifier) run(ctx context.Context) {
 	}
 }
 
-// tellSynced calls OnSyncComplete where there is a count.
+// tellSynced calls OnSyncComplete if there is a count to deliver.
 func (n *notifier) tellSynced(count int) {
 	if count < 0 {
 		return
@@ -339,13 +341,13 @@ func (n *notifier) tellSynced(count int) {
 	}
 }
 
-// take returns what is to be told, with the state that it leads to.
+// take returns the pending changes, with the snapshot after them.
 func (n *notifier) take() (p pending, synced int) {
 	taken := func() {
 		n.mu.Lock()
 		p, synced, n.pending, n.synced = n.pending, n.synced, pending{}, -1
 		select {
-		case <-n.forced: // it is being told
+		case <-n.forced: // this call delivers it
 		default:
 		}
 		n.mu.Unlock()
@@ -353,7 +355,7 @@ func (n *notifier) take() (p pending, synced int) {
 	n.mu.Lock()
 	any := n.pending.any
 	n.mu.Unlock()
-	if !any { // a snapshot costs the next change some copies
+	if !any { // no snapshot: it would make the next change copy nodes
 		n.mu.Lock()
 		synced, n.synced = n.synced, -1
 		n.mu.Unlock()
@@ -378,7 +380,8 @@ func guard(f func() error) (err error) {
 
 func sleep(ctx context.Context, d time.Duration) bool { return pauseUntil(ctx, d, nil) }
 
-// pauseUntil is a sleep that something may end.
+// pauseUntil sleeps until d has passed, wake fires, or ctx ends. It reports whether ctx
+// lives.
 func pauseUntil(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

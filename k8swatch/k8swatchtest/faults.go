@@ -16,15 +16,15 @@ import (
 // Drop ends all open watches, as a restart of the API server does.
 func (s *Source) Drop() { s.server.DropWatches() }
 
-// Compact forgets the history: who watches from an older resource version gets
-// 410 Gone and must list again.
+// Compact forgets the history: a watch from an older resource version gets 410 Gone and
+// must list again.
 func (s *Source) Compact() { s.server.Compact() }
 
-// Bookmark sends a bookmark to the watches that want them, as the API server does
+// Bookmark sends a bookmark to the watches that ask for them, as the API server does
 // once a minute.
 func (s *Source) Bookmark() { s.server.Bookmark() }
 
-// EatBookmarks keeps the bookmark from being sent that ends a streaming list.
+// EatBookmarks suppresses the bookmark that ends a streaming list.
 func (s *Source) EatBookmarks(on bool) { s.server.SetNoBookmarks(on) }
 
 // Partition ends all watches and refuses connections until [Source.Restore].
@@ -33,8 +33,8 @@ func (s *Source) Partition() { s.change(func() { s.partitioned = true }) }
 // Restore ends a partition.
 func (s *Source) Restore() { s.change(func() { s.partitioned = false }) }
 
-// Forbid takes away the permission for the verbs ("get", "list", "watch"; none
-// means all) on a resource, gives back that for the others, and ends the watches.
+// Forbid takes away the permission for the verbs ("get", "list", "watch"; none means
+// all) on a resource, allows the other verbs, and ends the watches.
 func (s *Source) Forbid(gvr schema.GroupVersionResource, verbs ...string) {
 	if len(verbs) == 0 {
 		verbs = []string{"get", "list", "watch"}
@@ -47,9 +47,9 @@ func (s *Source) Allow(gvr schema.GroupVersionResource) {
 	s.change(func() { delete(s.forbidden, gvr) })
 }
 
-// Uninstall removes a resource as the deletion of its CRD does: watches are told
-// that all objects are deleted, then they end, and the server answers 404 until
-// [Source.Install]. Before that no object of the resource can be applied.
+// Uninstall removes a resource as the deletion of its CRD does. Watches get a deletion
+// for each object, and then end. The server answers 404 until [Source.Install]. Before
+// that no object of the resource can be applied.
 func (s *Source) Uninstall(gvr schema.GroupVersionResource) {
 	s.mu.Lock()
 	s.absent[gvr] = true
@@ -72,22 +72,22 @@ func (s *Source) change(f func()) {
 	s.server.DropWatches()
 }
 
-// Request is what a client asks for.
+// Request describes a request of a client.
 type Request struct {
 	Resource schema.GroupVersionResource
 	Verb     string // "get", "list" or "watch"
 	Continue bool   // a list that asks for a later page
 }
 
-// OnRequest lets f decide on each request: with an error, which the client gets,
-// or after a while. The context is that of the request. nil ends that.
+// OnRequest calls f for each request, with the context of the request. If f returns an
+// error, the client gets it. f may also wait. Nil removes f.
 func (s *Source) OnRequest(f func(context.Context, Request) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onRequest = f
 }
 
-// fault decides on each request.
+// fault decides whether a request fails.
 func (s *Source) fault(ctx context.Context, r memapi.Request) error {
 	s.mu.Lock()
 	onRequest := s.onRequest
@@ -110,8 +110,7 @@ func (s *Source) fault(ctx context.Context, r memapi.Request) error {
 	return nil
 }
 
-// notInstalled is what the client makes of the plain 404 of a path that the
-// server does not know.
+// notInstalled is the error of a client for the plain 404 of an unknown path.
 func notInstalled(gvr schema.GroupVersionResource) error {
 	return apierrors.NewGenericServerResponse(404, "get", gvr.GroupResource(), "", "404 page not found", 0, true)
 }

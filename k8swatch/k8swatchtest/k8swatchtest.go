@@ -1,6 +1,6 @@
-// Package k8swatchtest stands in for a cluster in unit tests: an API server in
-// memory behind k8swatch's Source, with faults on demand, and ready-made
-// snapshots that need no watcher.
+// Package k8swatchtest stands in for a cluster in unit tests. It has an API server in
+// memory behind k8swatch's Source, with faults on demand, and ready-made snapshots that
+// need no watcher.
 //
 //	src := k8swatchtest.NewSource(ingress, service)
 //	w, err := k8swatch.New(src, ingresses, nil)
@@ -8,10 +8,10 @@
 //	src.Apply(changedIngress)
 //	src.Partition() // connection refused, until Restore
 //
-// What it has in common with the real one, by a suite that both pass: resource
-// versions, selectors, events in order, pages, bookmarks, streaming lists, 410
-// after compaction, metadata alone. What it lacks: validation, defaulting,
-// generations, conflicts, finalizers.
+// A suite of tests passes against both this server and a real one. It covers resource
+// versions, selectors, the order of events, pages, bookmarks, streaming lists, 410
+// after compaction, and metadata alone. This server has no validation, defaulting,
+// generations, conflicts and finalizers.
 package k8swatchtest
 
 import (
@@ -43,8 +43,8 @@ type Source struct {
 
 var _ k8swatch.MetadataSource = (*Source)(nil)
 
-// NewSource returns a source that holds the objects. It panics on objects that
-// [Source.Apply] would panic on.
+// NewSource returns a source that holds the objects. It panics where [Source.Apply]
+// does.
 func NewSource(objs ...runtime.Object) *Source {
 	s := &Source{
 		server:    memapi.New(),
@@ -56,8 +56,8 @@ func NewSource(objs ...runtime.Object) *Source {
 	return s
 }
 
-// SetScheme says which types besides those of client-go the objects have, such as
-// those of custom resources, before the first watcher is made.
+// SetScheme adds Go types besides those of client-go, such as those of custom
+// resources. Call it before the first watcher is made.
 func (s *Source) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
 func (s *Source) Scheme() *runtime.Scheme          { return s.types.Own }
 
@@ -73,10 +73,10 @@ func (s *Source) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 	return s.server.Fetch(ctx, gvr, namespace, name)
 }
 
-// Apply creates or replaces objects, typed or unstructured. A uid is kept where
-// the object has one; a new uid under an old name is an object that was deleted
-// and created again. It panics on what cannot be in a cluster: a kind that
-// nobody named, an object without a name, one of a resource that is uninstalled.
+// Apply creates or replaces objects, typed or unstructured. It keeps the uid of an
+// object that has one. A new uid under an old name means that the object was deleted
+// and created again. Apply panics on objects that no cluster can have: an unknown kind,
+// no name, or a resource that is uninstalled.
 func (s *Source) Apply(objs ...runtime.Object) {
 	for _, obj := range objs {
 		o, gvr, err := s.types.Normalize(obj.DeepCopyObject())
@@ -91,7 +91,7 @@ func (s *Source) Apply(objs ...runtime.Object) {
 }
 
 func (s *Source) apply(gvr schema.GroupVersionResource, o k8swatch.Object) {
-	s.mu.Lock() // a resource that is uninstalled must not get an object after that
+	s.mu.Lock() // an uninstalled resource must not get an object afterwards
 	defer s.mu.Unlock()
 	if s.absent[gvr] {
 		panic(fmt.Sprintf("k8swatchtest: a %s while the resource is uninstalled", gvr.GroupResource()))
@@ -99,14 +99,14 @@ func (s *Source) apply(gvr schema.GroupVersionResource, o k8swatch.Object) {
 	s.server.Apply(gvr, o)
 }
 
-// Edit changes one object, such as the labels that it is indexed by, and reports
-// whether the object is there. The edit must not call the source.
+// Edit changes one object, such as its labels, and reports whether the object exists.
+// The edit must not call the source.
 func (s *Source) Edit(gvr schema.GroupVersionResource, namespace, name string, edit func(k8swatch.Object)) bool {
 	return s.server.Edit(gvr, namespace, name, func(o memapi.Object) { edit(o) })
 }
 
-// List returns copies of all objects of a resource by namespace and name, as a
-// client would find them now. Faults do not apply.
+// List returns copies of all objects of a resource, by namespace and name. Faults do
+// not apply.
 func (s *Source) List(gvr schema.GroupVersionResource) []k8swatch.Object {
 	found := s.server.Objects(gvr)
 	objs := make([]k8swatch.Object, len(found))
@@ -117,7 +117,7 @@ func (s *Source) List(gvr schema.GroupVersionResource) []k8swatch.Object {
 }
 
 // Delete removes objects; only their kind, namespace and name matter. It reports
-// whether all of them were there.
+// whether all of them existed.
 func (s *Source) Delete(objs ...runtime.Object) bool {
 	all := true
 	for _, obj := range objs {
@@ -130,9 +130,9 @@ func (s *Source) Delete(objs ...runtime.Object) bool {
 	return all
 }
 
-// Snapshot returns a snapshot of the objects, indexed as by a watcher with these
-// options (nil: by namespace and name). The objects are copied. Anything that is
-// wrong fails the test, such as an object of another resource than gvr.
+// Snapshot returns a snapshot of copies of the objects, with the index of these options
+// (nil: namespace and name). Any mistake fails the test, such as an object of another
+// resource than gvr.
 func Snapshot(t testing.TB, gvr schema.GroupVersionResource, opts *k8swatch.Options, objs ...runtime.Object) *k8swatch.Snapshot {
 	t.Helper()
 	all := make([]k8swatch.Object, 0, len(objs))

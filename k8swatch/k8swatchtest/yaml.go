@@ -8,10 +8,9 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// Objects reads manifests in YAML, separated by lines of ---, as a folder of
-// manifests does, for [NewSource], [Source.Apply] and [Snapshot]. Tests that have a
-// mistake in a manifest should not go on: it panics, also on a field that the kind
-// does not have.
+// Objects reads YAML manifests, separated by lines of ---, as a folder of manifests
+// does. Give them to [NewSource], [Source.Apply] or [Snapshot]. It panics on any
+// mistake in a manifest, even on a field that the kind does not have.
 func Objects(manifests string) []runtime.Object {
 	found, err := k8swatch.ParseManifests("manifests", []byte(manifests))
 	if err != nil {

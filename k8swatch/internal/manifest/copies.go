@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Copies is a folder in which files are kept under their names, for the next
-// process. They may be Secrets: only the account of this process can read them.
+// Copies is a folder with copies of files under their own names, for the next process.
+// They may be Secrets: only the account of this process can read them.
 type Copies struct{ dir string }
 
-// OpenCopies makes the folder where it is missing, and reads what it has. A copy that
-// cannot be read or has more than max bytes counts as empty. fresh says that the
-// folder was not there. A link in place of the folder or of a copy is not followed.
+// OpenCopies creates the folder if it is missing, and reads the copies. A copy that
+// cannot be read or has more than max bytes counts as empty. fresh says that the folder
+// did not exist. OpenCopies follows no link in place of the folder or of a copy.
 func OpenCopies(dir string, max int64) (c *Copies, texts map[string][]byte, fresh bool, err error) {
 	at, err := os.Lstat(dir)
 	switch fresh = errors.Is(err, os.ErrNotExist); {
@@ -48,16 +48,16 @@ func OpenCopies(dir string, max int64) (c *Copies, texts map[string][]byte, fres
 	return &Copies{dir}, texts, fresh, err
 }
 
-// Mark makes an empty copy of a file that has none: no good text of it is known, to the
-// next process neither.
+// Mark makes an empty copy of a file without a copy. It tells the next process that no
+// good text of the file is known.
 func (c *Copies) Mark(name string) {
 	if file, err := os.OpenFile(filepath.Join(c.dir, name), os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 		_ = file.Close()
 	}
 }
 
-// Keep replaces a copy in one step; without a text it deletes it. The error names no
-// file.
+// Keep replaces a copy in one step. Without a text it deletes the copy. The error names
+// no file.
 func (c *Copies) Keep(name string, text []byte) error {
 	at := filepath.Join(c.dir, name)
 	if len(text) == 0 {

@@ -23,7 +23,7 @@ type seen struct {
 	first    Object
 	file     string
 	count    int
-	misnamed string // why there is no such kind, "" if there may be
+	misnamed string // why there is no such kind, "" if it may exist
 }
 
 // FileError is an error in one of several files.
@@ -32,8 +32,7 @@ type FileError struct {
 	Error
 }
 
-// See counts an object of a file, and reports whether there can be objects of its
-// kind.
+// See counts an object of a file, and reports whether its kind may exist.
 func (k Kinds) See(o Object, file string, types memapi.Types) bool {
 	gvk := o.GetObjectKind().GroupVersionKind()
 	s := k[gvk]
@@ -45,9 +44,9 @@ func (k Kinds) See(o Object, file string, types memapi.Types) bool {
 	return s.misnamed == "" || memapi.KindFor(o.Resource).Type == nil
 }
 
-// Errors says which kinds there are not, or look as if they were meant to be read and
-// are not, each once, by file and line; and first, without a file, what is read and
-// looks misspelt.
+// Errors returns an error for each kind that does not exist, and for each unread kind
+// that looks misspelt, by file and line. First come the watched resources that look
+// misspelt, without a file.
 func (k Kinds) Errors(read []schema.GroupVersionResource, types memapi.Types) (errs []FileError) {
 	for _, r := range read {
 		if near := k.misspelt(r, types); near != "" {
@@ -60,7 +59,7 @@ func (k Kinds) Errors(read []schema.GroupVersionResource, types memapi.Types) (e
 		if why == "" {
 			why = k.unread(gvk, read, types)
 		} else if slices.Contains(read, s.first.Resource) && memapi.KindFor(s.first.Resource).Type == nil {
-			continue // of a version of Kubernetes after client-go
+			continue // a newer version of Kubernetes than client-go's
 		}
 		if why == "" {
 			continue
@@ -77,7 +76,7 @@ func (k Kinds) Errors(read []schema.GroupVersionResource, types memapi.Types) (e
 	return errs
 }
 
-// has reports whether there are objects of a resource.
+// has reports whether the folder has objects of a resource.
 func (k Kinds) has(gvr schema.GroupVersionResource) bool {
 	for _, s := range k {
 		if s.first.Resource == gvr {
@@ -87,8 +86,8 @@ func (k Kinds) has(gvr schema.GroupVersionResource) bool {
 	return false
 }
 
-// misspelt is the resource with a type that is nearly one that is read, of which there
-// is no object and no type; "" for none.
+// misspelt returns the typed resource that a watched name was probably meant to be; ""
+// for none. Only a watched resource without a type and without objects can be misspelt.
 func (k Kinds) misspelt(read schema.GroupVersionResource, types memapi.Types) string {
 	if types.KindFor(read).Type != nil || k.has(read) {
 		return ""
@@ -101,8 +100,8 @@ func (k Kinds) misspelt(read schema.GroupVersionResource, types memapi.Types) st
 	return ""
 }
 
-// slip reports whether names differ by one letter, or by two that are swapped. Names that
-// differ by more may both be meant, such as tlsroutes and tcproutes.
+// slip reports whether two names differ by one letter, or by two swapped letters. Names
+// with more differences may both be meant, such as tlsroutes and tcproutes.
 func slip(a, b string) bool {
 	for a != "" && b != "" && a[0] == b[0] {
 		a, b = a[1:], b[1:]
@@ -113,8 +112,9 @@ func slip(a, b string) bool {
 	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
-// misnamed says that a version of the Kubernetes API does not have a kind, and which
-// one was meant; "" where it has, and of versions without types.
+// misnamed returns a message if a version of the Kubernetes API lacks a kind, with the
+// probable right kind. It returns "" if the kind exists, and for versions without
+// types.
 func misnamed(gvk schema.GroupVersionKind, types memapi.Types) string {
 	kinds := types.Known(gvk.GroupVersion())
 	if _, known := kinds[gvk.Kind]; known || len(kinds) == 0 {
@@ -129,8 +129,8 @@ func misnamed(gvk schema.GroupVersionKind, types memapi.Types) string {
 	return text
 }
 
-// unread says that nothing reads a kind although it looks like one that is read;
-// "" where it is read, and for the kinds of others, such as a Deployment.
+// unread returns a message if a kind is not watched but resembles a watched one. It
+// returns "" for watched kinds and for unrelated ones, such as a Deployment.
 func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource, types memapi.Types) string {
 	_, known := types.Known(gvk.GroupVersion())[gvk.Kind]
 	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
@@ -152,8 +152,8 @@ func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionRes
 	return ""
 }
 
-// retired says since when API servers do not serve the version of an object, and which
-// one to write; "" where none follows it.
+// retired says since when API servers no longer serve the version of an object, and
+// which version to write. It returns "" if the version has no successor.
 func retired(obj runtime.Object) string {
 	old, ok := obj.(interface {
 		APILifecycleRemoved() (major, minor int)
@@ -166,8 +166,8 @@ func retired(obj runtime.Object) string {
 	return fmt.Sprintf("is not served from Kubernetes v%d.%d on: write %s", major, minor, old.APILifecycleReplacement().GroupVersion())
 }
 
-// versionOf is the apiVersion of a kind of Kubernetes, "" for none. Where there are
-// several it is the one that is stable.
+// versionOf returns the apiVersion of a kind of Kubernetes, "" for none. If there are
+// several, it returns the stable one.
 func versionOf(kind string) string {
 	best := ""
 	for gvk := range scheme.Scheme.AllKnownTypes() {

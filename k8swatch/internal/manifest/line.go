@@ -13,14 +13,14 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 )
 
-// maxAliased bounds what the aliases of one document can grow to.
+// maxAliased bounds the values that the aliases of one document may expand to.
 const maxAliased = 100_000
 
-// inliner copies nodes with what aliases stand for in their place: the anchors
-// may be in another part of the file.
+// inliner copies nodes and replaces aliases by their values: the anchors may be in
+// another part of the file.
 type inliner struct {
 	budget int
-	line   int // of the error
+	line   int // line of the error
 }
 
 func (i *inliner) copy(node *yamlnode.Node, aliased bool) (*yamlnode.Node, error) {
@@ -37,10 +37,10 @@ func (i *inliner) copy(node *yamlnode.Node, aliased bool) (*yamlnode.Node, error
 		return i.copy(node.Content[0], aliased)
 	}
 	c := &yamlnode.Node{Kind: node.Kind, Style: node.Style, Tag: node.Tag, Value: node.Value, Line: node.Line, Column: node.Column}
-	if c.Style&yamlnode.FoldedStyle != 0 { // the library folds such a text once more
+	if c.Style&yamlnode.FoldedStyle != 0 { // the library would fold such a text once more
 		c.Style ^= yamlnode.FoldedStyle | yamlnode.DoubleQuotedStyle
 	}
-	if c.Kind == yamlnode.ScalarNode && c.Tag == "!!null" { // and quotes {key}
+	if c.Kind == yamlnode.ScalarNode && c.Tag == "!!null" { // and it would quote {key}
 		c.Value = "null"
 	}
 	keys := map[string]bool{}
@@ -61,15 +61,15 @@ func (i *inliner) copy(node *yamlnode.Node, aliased bool) (*yamlnode.Node, error
 	return c, nil
 }
 
-// failJSON notes an error of the JSON decoder, which counts bytes of a text that
-// nobody wrote: the offset is turned into a path, and that into a line.
+// failJSON notes an error of the JSON decoder. The decoder counts bytes of generated
+// JSON, so failJSON turns the offset into a path, and the path into a line.
 func (p *parser) failJSON(data []byte, node *yamlnode.Node, err error) {
 	var wrong *json.UnmarshalTypeError
 	var corrupt base64.CorruptInputError
 	switch {
 	case errors.As(err, &wrong):
 		path, _ := pathAt(json.NewDecoder(bytes.NewReader(data)), "", wrong.Offset)
-		kind, _, _ := strings.Cut(wrong.Value, " ") // and then the value
+		kind, _, _ := strings.Cut(wrong.Value, " ") // drops the value after the kind
 		p.fail(lineOf(node, path), fmt.Errorf("%s: a %s does not fit, %s is needed", path, kind, wrong.Type))
 	case errors.As(err, &corrupt):
 		path := notBase64(data)
@@ -79,7 +79,7 @@ func (p *parser) failJSON(data []byte, node *yamlnode.Node, err error) {
 	}
 }
 
-// notBase64 finds the entry of a Secret or ConfigMap that cannot be decoded.
+// notBase64 finds the entry of a Secret or ConfigMap that is not base64.
 func notBase64(data []byte) string {
 	var obj map[string]any
 	_ = json.Unmarshal(data, &obj)
@@ -95,8 +95,8 @@ func notBase64(data []byte) string {
 	return "a field of bytes"
 }
 
-// pathAt returns the path of the value that ends at, or contains, the offset. The
-// JSON is valid, and the next value of the decoder has this path.
+// pathAt returns the path of the value that contains the offset or ends there. The JSON
+// is valid, and path is the path of the decoder's next value.
 func pathAt(dec *json.Decoder, path string, offset int64) (string, bool) {
 	token, err := dec.Token()
 	if err != nil || dec.InputOffset() >= offset {
@@ -122,8 +122,8 @@ func pathAt(dec *json.Decoder, path string, offset int64) (string, bool) {
 
 func join(path, key string) string { return strings.TrimPrefix(path+"."+key, ".") }
 
-// lineOf follows a path such as spec.rules[0].http as far as it goes and returns
-// the line where it ends. Keys may contain dots.
+// lineOf follows a path such as spec.rules[0].http as far as it exists, and returns the
+// line of its end. Keys may contain dots.
 func lineOf(root *yamlnode.Node, path string) int {
 	lines := map[string]int{"": root.Line}
 	var walk func(node *yamlnode.Node, at string)

@@ -1,5 +1,5 @@
-// Package manifest decodes Kubernetes manifests strictly, and knows the line of
-// each mistake.
+// Package manifest decodes Kubernetes manifests strictly, and finds the line of each
+// mistake.
 package manifest
 
 import (
@@ -27,23 +27,23 @@ import (
 // SourceAnnotation is set to "file:line" on each object.
 const SourceAnnotation = "haptic.hapticsdk.dev/source"
 
-// Object is one object of a manifest: typed where a type is known, and
-// completed as the API server would.
+// Object is one object of a manifest: typed if a type is known, and completed as by the
+// API server.
 type Object struct {
 	memapi.Object
 	Resource schema.GroupVersionResource
 	Line     int // 1-based
 }
 
-// Error is a mistake and its line, 1-based. It does not repeat values, which may
-// be those of a Secret.
+// Error is a mistake and its line, 1-based. It does not repeat values, which may be
+// secret.
 type Error struct {
 	Line int
 	Err  error
 }
 
-// Parse decodes the documents of a file. Either all of it is good, or there is at
-// least one error.
+// Parse decodes the documents of a file. Either all of it is good, or there is at least
+// one error.
 func Parse(file string, data []byte, types memapi.Types) ([]Object, []Error) {
 	p := parser{file: file, types: types, lines: bytes.Count(bytes.TrimSuffix(data, []byte("\n")), []byte("\n")) + 1}
 	for docs := yamlnode.NewDecoder(bytes.NewReader(data)); ; {
@@ -61,8 +61,7 @@ func Parse(file string, data []byte, types memapi.Types) ([]Object, []Error) {
 	}
 }
 
-// Decode decodes one manifest, or a List of them, that stands at a node of
-// another YAML file.
+// Decode decodes one manifest, or a List, at a node of another YAML file.
 func Decode(file string, node *yamlnode.Node, types memapi.Types) ([]Object, []Error) {
 	p := parser{file: file, types: types, lines: math.MaxInt}
 	p.document(node)
@@ -77,8 +76,8 @@ type parser struct {
 	errs  []Error
 }
 
-// fail notes an error. YAML counts more characters as line breaks than editors
-// do, and may be past the end.
+// fail notes an error. The line stays within the file: YAML knows more line breaks than
+// editors, so its line may be past the end.
 func (p *parser) fail(line int, err error) {
 	p.errs = append(p.errs, Error{p.line(line), err})
 }
@@ -97,20 +96,20 @@ func (p *parser) document(node *yamlnode.Node) {
 		p.fail(i.line, fmt.Errorf("not YAML: %w", err))
 		return
 	}
-	// kubectl reads YAML 1.1, and so does this: an unquoted yes is a boolean.
+	// kubectl reads YAML 1.1, and this does too: an unquoted yes is a boolean.
 	text, err := yamlnode.Marshal(plain)
 	if err == nil {
 		text, err = yaml.YAMLToJSON(text)
 	}
 	if err != nil {
-		// Its position is one in a text that nobody wrote.
+		// The position in the message refers to generated text.
 		p.fail(plain.Line, fmt.Errorf("not YAML: %s", yamlValue.ReplaceAllString(yamlLine.ReplaceAllString(err.Error(), ""), "")))
 		return
 	}
 	p.object(text, plain)
 }
 
-// object decodes one object, or the items of a List; node is where it stands.
+// object decodes one object, or the items of a List. node is its place.
 func (p *parser) object(data []byte, node *yamlnode.Node) {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
@@ -150,8 +149,7 @@ func (p *parser) object(data []byte, node *yamlnode.Node) {
 	}
 }
 
-// item decodes an item of a list; those of an IngressList need not repeat what
-// they are.
+// item decodes an item of a list. Items of an IngressList need no apiVersion and kind.
 func (p *parser) item(data []byte, node *yamlnode.Node, gv schema.GroupVersion, kind string) {
 	if kind != "" && node.Kind == yamlnode.MappingNode && child(node, "kind") == nil {
 		p.decode(data, node, gv.WithKind(kind))
@@ -160,8 +158,8 @@ func (p *parser) item(data []byte, node *yamlnode.Node, gv schema.GroupVersion, 
 	p.object(data, node)
 }
 
-// maxObject bounds one object, in bytes as JSON: an API server takes no larger
-// request, so that a folder holds nothing that a cluster could not.
+// maxObject bounds one object, in bytes as JSON. An API server takes no larger request,
+// so a folder holds only objects that a cluster can hold.
 const maxObject = 3 << 20
 
 func (p *parser) decode(data []byte, node *yamlnode.Node, gvk schema.GroupVersionKind) {

@@ -9,15 +9,17 @@ import (
 	"strings"
 )
 
-// Text is the content of a file, or why it cannot be read; zero where it is gone.
+// Text is the content of a file, or the error of reading it. It is zero for a deleted
+// file.
 type Text struct {
 	Data []byte
 	Err  error
 }
 
-// ReadFolder reads the manifests of a folder, by path; info is that of the folder. A
-// file has at most max bytes. The error says that the folder is not there, or that
-// another took its place meanwhile: what is missing then was not deleted.
+// ReadFolder reads the manifests of a folder, by path, and the info of the folder. A
+// file may have at most max bytes. The error says that the folder is missing, or that
+// another folder took its place meanwhile. Then a missing file does not count as
+// deleted.
 func ReadFolder(dir string, max int64) (texts map[string]Text, info os.FileInfo, err error) {
 	before, err := os.Stat(dir)
 	if err != nil {
@@ -42,7 +44,7 @@ func ReadFolder(dir string, max int64) (texts map[string]Text, info os.FileInfo,
 	return texts, after, cause(err)
 }
 
-// cause is an error of a file without the name, which is said before it.
+// cause returns an error of a file without the name, which the message has already.
 func cause(err error) error {
 	var at *os.PathError
 	var link *os.LinkError
@@ -60,7 +62,7 @@ func readFile(name string, max int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() { // and not opened: a pipe would wait for a writer
+	if !info.Mode().IsRegular() { // do not open it: a pipe would wait for a writer
 		return nil, errors.New("it is no regular file; manifests in folders below are not read")
 	}
 	file, err := os.Open(name)

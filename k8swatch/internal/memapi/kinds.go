@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Object is what every Kubernetes object, typed or unstructured, can do.
+// Object is any Kubernetes object, typed or unstructured.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -26,8 +26,8 @@ type Kind struct {
 	Type reflect.Type // pointer type; nil where objects are unstructured
 }
 
-// Types are the Go types of objects: those of a scheme of the program's own, which may
-// be nil, and those of client-go.
+// Types are the Go types of objects: those of the program's own scheme, which may be
+// nil, and those of client-go.
 type Types struct{ Own *runtime.Scheme }
 
 func (t Types) schemes() []*runtime.Scheme {
@@ -37,7 +37,7 @@ func (t Types) schemes() []*runtime.Scheme {
 	return []*runtime.Scheme{t.Own, scheme.Scheme}
 }
 
-// New returns an empty object of a kind, or nil where no type is known.
+// New returns an empty object of a kind, or nil if no type is known.
 func (t Types) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	for _, s := range t.schemes() {
 		if s.Recognizes(gvk) {
@@ -56,8 +56,8 @@ func (t Types) Known(gv schema.GroupVersion) map[string]reflect.Type {
 	return all
 }
 
-// KindFor finds the Go type of a resource. Resources without one have no GVK either:
-// their objects are unstructured.
+// KindFor finds the Go type of a resource. Without a type there is no GVK either, and
+// the objects are unstructured.
 func (t Types) KindFor(gvr schema.GroupVersionResource) Kind {
 	for _, s := range t.schemes() {
 		for kind, typ := range s.KnownTypes(gvr.GroupVersion()) {
@@ -76,9 +76,8 @@ func (t Types) KindFor(gvr schema.GroupVersionResource) Kind {
 // KindFor finds the Go type of a resource that client-go knows.
 func KindFor(gvr schema.GroupVersionResource) Kind { return Types{}.KindFor(gvr) }
 
-// Normalize returns the object in the representation that a watcher of its resource
-// expects: typed where a type is known, with its kind and apiVersion set. The result
-// may be the argument, changed.
+// Normalize returns the object as a watcher of its resource expects it: typed if a type
+// is known, with its kind and apiVersion set. The result may be the changed argument.
 func (t Types) Normalize(obj runtime.Object) (Object, schema.GroupVersionResource, error) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	for _, s := range t.schemes() {
@@ -107,9 +106,8 @@ func (t Types) Normalize(obj runtime.Object) (Object, schema.GroupVersionResourc
 	return o, gvr, nil
 }
 
-// clusterScoped lists the kinds that live outside namespaces. The scheme does
-// not know; the list is that of `kubectl api-resources --namespaced=false`, and
-// the Gateway API's.
+// clusterScoped lists the kinds outside namespaces. The scheme does not know them. The
+// list is from `kubectl api-resources --namespaced=false` and from the Gateway API.
 const clusterScoped = " Namespace Node PersistentVolume ComponentStatus" +
 	" ClusterRole ClusterRoleBinding IngressClass IPAddress ServiceCIDR StorageClass VolumeAttachment CSIDriver CSINode" +
 	" VolumeAttributesClass PriorityClass RuntimeClass FlowSchema PriorityLevelConfiguration DeviceClass ResourceSlice" +
@@ -119,8 +117,7 @@ const clusterScoped = " Namespace Node PersistentVolume ComponentStatus" +
 	" SelfSubjectReview SubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview" +
 	" StorageVersion StorageVersionMigration GatewayClass ClusterIssuer "
 
-// Namespaced reports whether objects of the kind live in a namespace. Kinds that
-// nothing is known about do.
+// Namespaced reports whether objects of the kind live in a namespace. Unknown kinds do.
 func Namespaced(kind string) bool {
 	return !strings.Contains(clusterScoped, " "+kind+" ")
 }

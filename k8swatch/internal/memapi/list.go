@@ -19,13 +19,13 @@ import (
 	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
 
-// ListWatch returns a list-watch of one resource in one namespace, or in all
-// where namespace is empty. tweak, if not nil, changes the options of each call.
+// ListWatch returns a list-watch of one resource in one namespace, or in all if
+// namespace is empty. tweak, if not nil, changes the options of each call.
 func (s *Server) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
 	return &ListWatch{server: s, gvr: gvr, kind: KindFor(gvr), namespace: namespace, tweak: tweak}
 }
 
-// MetadataListWatch is ListWatch for metadata alone: what it sends are
+// MetadataListWatch is ListWatch for metadata alone: it sends
 // *metav1.PartialObjectMetadata.
 func (s *Server) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
 	l := s.ListWatch(gvr, namespace, tweak)
@@ -43,7 +43,7 @@ type ListWatch struct {
 	metadata  bool
 }
 
-// copy is what is sent of an object.
+// copy returns the copy of an object to send.
 func (l *ListWatch) copy(obj Object) Object {
 	if l.metadata {
 		p := meta.AsPartialObjectMetadata(obj).DeepCopy()
@@ -53,9 +53,9 @@ func (l *ListWatch) copy(obj Object) Object {
 	return obj.DeepCopyObject().(Object)
 }
 
-// ListWithContext returns copies of the objects that match, sorted, in pages
-// where a limit is set. Like the real server's cache it gives a list from
-// resource version 0 as a whole.
+// ListWithContext returns sorted copies of the matching objects, in pages if a limit is
+// set. Like the cache of the real server it returns a list from resource version 0 as a
+// whole.
 func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	m, err := l.matcher(&opts)
 	if err != nil {
@@ -90,18 +90,18 @@ func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions
 	return list, nil
 }
 
-// page is what a list has not sent yet. Stored objects never change, so it stays
-// what it was at its revision.
+// page is the unsent rest of a list. Stored objects never change, so it stays as it was
+// at its revision.
 type page struct {
 	revision uint64
 	rest     []Object
 }
 
-// maxPages bounds what is kept for lists that are not read to their end.
+// maxPages bounds the pages that are kept for unfinished lists.
 const maxPages = 1000
 
-// keep returns the token under which a page is fetched, again too: the answer
-// may get lost.
+// keep returns the token for fetching a page. The page can be fetched again, because an
+// answer may get lost.
 func (s *Server) keep(p page) string {
 	if len(s.pages) >= maxPages {
 		clear(s.pages)
@@ -125,7 +125,7 @@ func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
 	return found
 }
 
-// matcher tells what a list or watch is of.
+// matcher reports whether an object belongs to a list or watch.
 type matcher func(Object) bool
 
 func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
@@ -157,12 +157,12 @@ func (l *ListWatch) matcher(opts *metav1.ListOptions) (matcher, error) {
 		var data any = obj
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			data = u.Object
-		} else if l.kind.Type == nil && len(paths) > 0 { // of a type that client-go does not know
+		} else if l.kind.Type == nil && len(paths) > 0 { // client-go does not know its type
 			data, _ = runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 		}
 		values := fields.Set{}
 		for field, path := range paths {
-			found, _ := path.Values(nil, data) // a path of fields alone always has them
+			found, _ := path.Values(nil, data) // a path of fields alone never fails
 			values[field] = strings.Join(found, ",")
 		}
 		return byFields.Matches(values)

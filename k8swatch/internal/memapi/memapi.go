@@ -1,7 +1,6 @@
-// Package memapi is an API server in memory, as far as list and watch can tell:
-// resource versions, a log of events, selectors, bookmarks, streaming lists and
-// 410 after compaction. It stands behind the folder of manifests and behind
-// k8swatchtest.
+// Package memapi is an API server in memory. It implements all that list and watch
+// show: resource versions, a log of events, selectors, bookmarks, streaming lists and
+// 410 after compaction. The folder of manifests and k8swatchtest use it.
 package memapi
 
 import (
@@ -17,42 +16,42 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Server holds objects and the log of what happened to them. The zero value is
-// not usable; see [New]. All methods may be called concurrently.
+// Server holds objects and the log of their changes. The zero value is not usable; see
+// [New]. All methods may be called concurrently.
 type Server struct {
 	mu       sync.Mutex
 	revision uint64
 	floor    uint64 // watches from before this revision are too old
 	objects  map[schema.GroupVersionResource]map[string]Object
 	log      []event
-	logBase  uint64        // number of events that left the log
+	logBase  uint64        // number of events that have left the log
 	changed  chan struct{} // closed and replaced when the log changes
 	fault    func(context.Context, Request) error
 	noMarks  bool
-	pages    map[string]page // what follows the pages that were sent
+	pages    map[string]page // the rest of lists of which a page was sent
 	tokens   uint64
 	open     map[*watching]struct{}
 }
 
-// Request is what a fault decides on.
+// Request describes a request, for a fault.
 type Request struct {
 	Resource schema.GroupVersionResource
 	Verb     string // "get", "list" or "watch"
 	Continue bool   // a list that asks for a later page
 }
 
-// event is a change of an object or, with neither, something else.
+// event is a change of an object. Without old and new it is a bookmark or an ending.
 type event struct {
 	revision uint64
 	gvr      schema.GroupVersionResource // zero for all
 	old, new Object                      // nil where absent
-	bookmark bool                        // watches that want bookmarks get one
-	ends     bool                        // the watches end; of one resource: it was removed
+	bookmark bool                        // watches that asked for bookmarks get one
+	ends     bool                        // the watches end; with gvr: the resource was removed
 }
 
 func (e event) concerns(gvr schema.GroupVersionResource) bool { return e.gvr == gvr || e.gvr.Empty() }
 
-// maxLog bounds the log; older events are compacted, as etcd does after a while.
+// maxLog bounds the log. Older events are compacted, as etcd does after a while.
 const maxLog = 100_000
 
 // New returns an empty server.
@@ -68,16 +67,16 @@ func New() *Server {
 
 func key(namespace, name string) string { return namespace + "/" + name }
 
-// Apply creates or replaces an object, which the server owns from then on. It
-// sets the resource version and, where there is none, the uid.
+// Apply creates or replaces an object. From then on the server owns it. It sets the
+// resource version, and the uid if there is none.
 func (s *Server) Apply(gvr schema.GroupVersionResource, obj Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.apply(gvr, obj)
 }
 
-// Edit changes an object and reports whether it is there. The edit must not call
-// the server.
+// Edit changes an object and reports whether it exists. The edit must not call the
+// server.
 func (s *Server) Edit(gvr schema.GroupVersionResource, namespace, name string, edit func(Object)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +108,7 @@ func (s *Server) apply(gvr schema.GroupVersionResource, obj Object) {
 	s.append(event{gvr: gvr, old: old, new: obj})
 }
 
-// Delete removes an object and reports whether there was one.
+// Delete removes an object and reports whether it existed.
 func (s *Server) Delete(gvr schema.GroupVersionResource, namespace, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,9 +128,9 @@ func (s *Server) delete(gvr schema.GroupVersionResource, k string) bool {
 	return true
 }
 
-// Remove deletes all objects of a resource and ends its watches once they have
-// told so; a later watch cannot begin before. That is what becomes of a custom
-// resource whose definition is deleted.
+// Remove deletes all objects of a resource. Its watches send the deletions and end; a
+// later watch cannot begin before. The API server does the same if a custom resource
+// definition is deleted.
 func (s *Server) Remove(gvr schema.GroupVersionResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,16 +141,16 @@ func (s *Server) Remove(gvr schema.GroupVersionResource) {
 	s.append(event{gvr: gvr, ends: true})
 }
 
-// SetFault makes f decide, before each request is served, whether it fails, and
-// after how long: it may wait.
+// SetFault sets a function that runs before each request. An error makes the request
+// fail, and the function may wait.
 func (s *Server) SetFault(f func(context.Context, Request) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
 }
 
-// SetNoBookmarks keeps the bookmark that ends a streaming list from being sent,
-// as some proxies and old servers do (kubernetes#135895).
+// SetNoBookmarks suppresses the bookmark that ends a streaming list. Some proxies and
+// old servers never send it (kubernetes#135895).
 func (s *Server) SetNoBookmarks(off bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,16 +177,16 @@ func (s *Server) Compact() {
 }
 
 // Bookmark sends a bookmark with the current revision to the watches that allow
-// them, as the API server does every minute.
+// bookmarks, as the API server does every minute.
 func (s *Server) Bookmark() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.append(event{bookmark: true})
 }
 
-// WaitForWatches waits until whoever reads the watches that are open has taken all
-// changes of before, or ctx ends. A bookmark follows them: a reflector takes the next
-// event when the one before it is in its store.
+// WaitForWatches waits until the readers of all open watches have taken all earlier
+// changes, or ctx ends. A bookmark follows the changes: a reflector takes the next
+// event only when the one before it is in its store.
 func (s *Server) WaitForWatches(ctx context.Context) error {
 	s.mu.Lock()
 	s.append(event{bookmark: true})
@@ -224,8 +223,8 @@ func (s *Server) wake() {
 	s.changed = make(chan struct{})
 }
 
-// admit lets the fault decide. It returns the number of the next event, for a
-// watch must not outlive an ending after that.
+// admit lets the fault decide. It returns the number of the next event: an ending after
+// that also ends the watch.
 func (s *Server) admit(ctx context.Context, r Request) (next uint64, err error) {
 	s.mu.Lock()
 	next, fault := s.logBase+uint64(len(s.log)), s.fault
@@ -236,7 +235,7 @@ func (s *Server) admit(ctx context.Context, r Request) (next uint64, err error) 
 	return next, cmp.Or(err, ctx.Err())
 }
 
-// Fetch returns a copy of one object; an error is what a client gets.
+// Fetch returns a copy of one object, or the error that a client gets.
 func (s *Server) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
 	if _, err := s.admit(ctx, Request{Resource: gvr, Verb: "get"}); err != nil {
 		return nil, err

@@ -23,22 +23,22 @@ type watching struct {
 	match    matcher
 	initial  []Object
 	bookmark Object
-	marks    bool   // bookmarks are welcome
+	marks    bool   // the client allows bookmarks
 	next     uint64 // absolute number of the next event of the log
-	admitted uint64 // number of the event from which on endings count
+	admitted uint64 // endings from this event on count
 	events   chan watch.Event
 	end      chan struct{}
 	once     sync.Once
-	goals    []goal // of the server's mutex
+	goals    []goal // guarded by the server's mutex
 }
 
-// goal is closed once a watch has sent all events before one, or has ended.
+// goal is closed once a watch has sent all events before next, or has ended.
 type goal struct {
 	next    uint64
 	reached chan struct{}
 }
 
-// reach closes the goals that are reached, while the server is locked.
+// reach closes the reached goals. The server is locked.
 func (w *watching) reach(ended bool) {
 	w.goals = slices.DeleteFunc(w.goals, func(g goal) bool {
 		if g.next > w.next && !ended {
@@ -49,8 +49,7 @@ func (w *watching) reach(ended bool) {
 	})
 }
 
-// WatchWithContext starts a watch. It ends with ctx, with Stop, and when watches
-// are dropped.
+// WatchWithContext starts a watch. It ends with ctx, with Stop, and with DropWatches.
 func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
 	m, err := l.matcher(&opts)
 	if err != nil {
@@ -142,7 +141,8 @@ func (w *watching) run(ctx context.Context) {
 	}
 }
 
-// batch returns the events that are new to this watch, unless some are gone.
+// batch returns the new events for this watch. ok is false if the log has lost some of
+// them.
 func (w *watching) batch() (batch []event, changed <-chan struct{}, ok bool) {
 	s := w.server
 	s.mu.Lock()
@@ -154,8 +154,8 @@ func (w *watching) batch() (batch []event, changed <-chan struct{}, ok bool) {
 	return slices.Clone(s.log[w.next-s.logBase:]), s.changed, true
 }
 
-// deliver translates an event as the API server does: an object that starts to
-// match a selector is added, one that no longer does is deleted.
+// deliver translates an event as the API server does. If an object starts to match a
+// selector, the watch sees it added; if it stops, deleted.
 func (w *watching) deliver(ctx context.Context, e event) bool {
 	if e.bookmark && w.marks {
 		return w.send(ctx, watch.Bookmark, w.list.mark(e.revision, false))
@@ -190,7 +190,7 @@ func (w *watching) send(ctx context.Context, t watch.EventType, obj runtime.Obje
 	return false
 }
 
-// mark is the object of a bookmark; initial ones end a streaming list.
+// mark returns the object of a bookmark. An initial one ends a streaming list.
 func (l *ListWatch) mark(revision uint64, initial bool) Object {
 	var mark Object = &unstructured.Unstructured{Object: map[string]any{}}
 	if l.metadata {

@@ -11,15 +11,15 @@ import (
 )
 
 // compact is an unstructured object as JSON, which takes a sixth of the memory of
-// nested maps. A read decodes it. All readers share the result while one of them
-// holds it; the garbage collector takes it after that. Numbers are as in JSON: a
-// whole number is an int64, however it was written.
+// nested maps. A read decodes it. All readers share the result until the garbage
+// collector takes it. Numbers are as in JSON: a whole number is an int64, however it
+// was written.
 type compact struct {
 	text    []byte
 	decoded atomic.Pointer[weak.Pointer[unstructured.Unstructured]]
 }
 
-// newCompact returns nil for objects that are typed or have values that JSON has not.
+// newCompact returns nil for typed objects and for values that JSON cannot express.
 func newCompact(obj Object) *compact {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {

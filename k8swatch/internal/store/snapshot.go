@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Snapshot is what a store held at one instant. It never changes. All methods
-// may be called concurrently.
+// Snapshot is the content of a store at one instant. It never changes. All methods may
+// be called concurrently.
 type Snapshot struct {
 	trees    trees
 	revision uint64
@@ -31,8 +31,9 @@ func (s *Snapshot) Get(namespace, name string) Object {
 	return nil
 }
 
-// Find calls yield with each object that has keys which begin with the given
-// ones, until it returns false: by key, namespace and name, each object once.
+// Find calls yield with each object that has keys which begin with the given ones,
+// until yield returns false. The order is by key, namespace and name, and each object
+// comes once.
 func (s *Snapshot) Find(keys []string, yield func(Object) bool) {
 	if s.trees.index == nil {
 		s.findByName(keys, yield)
@@ -63,15 +64,15 @@ func (s *Snapshot) findByName(keys []string, yield func(Object) bool) {
 	})
 }
 
-// first is the first of the keys that begins with the prefix.
+// first returns the first key that begins with the prefix.
 func (e *Entry) first(prefix string) string {
 	i, _ := slices.BinarySearch(e.keys, prefix)
 	return e.keys[i]
 }
 
-// Keys of several parts are encoded so that they sort as their parts do, one
-// after the other, and that some first parts are a prefix of the string: each
-// part ends in 0x00 0x01, and a 0x00 within it is 0x00 0xff.
+// The encoding of a key keeps the order of its parts, and the first parts encode to a
+// prefix of the whole. Each part ends in 0x00 0x01, and a 0x00 within it becomes 0x00
+// 0xff.
 const (
 	partEnd    = "\x00\x01"
 	escapedNul = "\x00\xff"

@@ -1,6 +1,6 @@
-// Package store holds the objects of one resource in copy-on-write trees: one
-// writer at a time, snapshots that cost nothing, and counts of what changed. It
-// knows neither where objects come from nor who reads them.
+// Package store holds the objects of one resource in copy-on-write trees: one writer at
+// a time, snapshots that cost nothing, and counts of changes. It depends neither on the
+// source of objects nor on their readers.
 package store
 
 import (
@@ -21,8 +21,8 @@ type Object interface {
 	runtime.Object
 }
 
-// Entry is one version of an object with the keys it is found under. It never
-// changes, so that the keys of the old version are known when a new one comes.
+// Entry is one version of an object with its keys. It never changes, so the store still
+// knows the keys of the old version when a new one arrives.
 type Entry struct {
 	name    string // namespace and name, as a key
 	keys    []string
@@ -32,8 +32,8 @@ type Entry struct {
 	compact *compact
 }
 
-// NewEntry takes over an object. Keys are encoded by [Key]; without any the
-// object is found by its namespace and name alone. They are sorted and compacted.
+// NewEntry takes over an object. [Key] encodes the keys; NewEntry sorts and compacts
+// them. An object without keys is found only by its namespace and name.
 func NewEntry(obj Object, keys []string) *Entry {
 	if len(keys) > 1 {
 		slices.Sort(keys)
@@ -64,14 +64,14 @@ func (e *Entry) id() (namespace, name string) {
 	return namespace, name
 }
 
-// same reports whether two entries hold the same version of one object. Secrets
-// and ConfigMaps have no generation: uid and resource version decide.
+// same reports whether two entries hold the same version of one object. It compares uid
+// and resource version, because Secrets and ConfigMaps have no generation.
 func (e *Entry) same(other *Entry) bool {
 	return e == other || e.uid == other.uid && e.version == other.version && e.version != ""
 }
 
-// Change counts what happened to objects in one step. An object that was deleted
-// and created again under its name counts as both.
+// Change counts the changes of objects in one step. An object that was deleted and
+// created again under its name counts as both.
 type Change struct {
 	Created, Modified, Deleted int
 	Revision                   uint64 // of the store after the change
@@ -80,8 +80,8 @@ type Change struct {
 // Total is the number of changes.
 func (c Change) Total() int { return c.Created + c.Modified + c.Deleted }
 
-// Kind says what happened to an object. An object that was deleted and created again
-// is Modified.
+// Kind says what happened to an object. An object that was deleted and created again is
+// Modified.
 type Kind uint8
 
 // The kinds.
@@ -100,11 +100,12 @@ type Changed struct {
 // Store holds the objects of one resource. All methods may be called concurrently.
 type Store struct {
 	indexed bool
-	order   uint64 // random: several stores are locked in this order
+	order   uint64 // random; several stores are locked in this order
 
-	// OnCommit is called after each change while the store is locked: it must not call
-	// the store, nor keep changed. That lists up to MaxChanged objects, and more says
-	// how many others changed. Both are set before the first change; nil: nobody asks.
+	// OnCommit is called after each change while the store is locked. It must not call
+	// the store, nor keep changed. changed lists up to MaxChanged objects, and more is
+	// the number of other changed ones. Set both before the first change. OnCommit may
+	// be nil.
 	OnCommit   func(c Change, changed []Changed, more int)
 	MaxChanged int
 
@@ -112,16 +113,17 @@ type Store struct {
 	trees    trees
 	revision uint64
 	snapshot *Snapshot // of this revision; nil when none was taken
-	changed  []Changed // by the change that is under way
-	more     int       // that are not in changed
+	changed  []Changed // by the current change
+	more     int       // changes that are not in changed
 }
 
-// New returns an empty store. Without an index objects are found by namespace and name.
+// New returns an empty store. Without an index, objects are found by namespace and
+// name.
 func New(indexed bool) *Store {
 	return &Store{indexed: indexed, order: rand.Uint64(), trees: newTrees(indexed)}
 }
 
-// Put stores an object in place of the version before. The same version changes nothing.
+// Put stores an object in place of its old version. The same version changes nothing.
 func (s *Store) Put(e *Entry) Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +135,7 @@ func (s *Store) Put(e *Entry) Change {
 	return s.commit(c)
 }
 
-// Remove deletes an object, if it is there.
+// Remove deletes an object, if it exists.
 func (s *Store) Remove(namespace, name string) Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,8 +147,8 @@ func (s *Store) Remove(namespace, name string) Change {
 	return s.commit(c)
 }
 
-// Replace makes the store hold exactly these objects, in one step. Versions that
-// it has already stay as they are. The last of several objects of one name counts.
+// Replace makes the store hold exactly these objects, in one step. It keeps the entries
+// of unchanged versions. If a name occurs several times, the last object counts.
 func (s *Store) Replace(entries []*Entry) Change {
 	next := newTrees(s.indexed)
 	for _, e := range entries {
@@ -181,7 +183,7 @@ func (s *Store) Replace(entries []*Entry) Change {
 	return s.commit(c)
 }
 
-// count compares an object with the version before. Nil is none.
+// count compares an object with its old version. Nil means that there is none.
 func (s *Store) count(c *Change, old, next *Entry) {
 	e, kind := next, Modified
 	switch {
@@ -205,7 +207,7 @@ func (s *Store) count(c *Change, old, next *Entry) {
 	s.changed = append(s.changed, Changed{namespace, name, kind})
 }
 
-// commit raises the revision by one where something changed.
+// commit raises the revision by one if something changed.
 func (s *Store) commit(c Change) Change {
 	if c.Total() > 0 {
 		s.revision++
@@ -222,7 +224,8 @@ func (s *Store) commit(c Change) Change {
 	return c
 }
 
-// keptChanged bounds what a store keeps to list changes: most are of one object.
+// keptChanged bounds the list of changes that a store keeps for reuse. Most lists have
+// one object.
 const keptChanged = 16
 
 // Get returns the newest version of an object, or nil.
@@ -239,7 +242,7 @@ func (s *Store) Len() int {
 	return s.trees.objects.Len()
 }
 
-// Snapshot returns what the store holds now.
+// Snapshot returns the current content.
 func (s *Store) Snapshot() *Snapshot { return Snapshots(s)[0] }
 
 func (s *Store) take() *Snapshot {
@@ -249,12 +252,12 @@ func (s *Store) take() *Snapshot {
 	return s.snapshot
 }
 
-// Snapshots reads several stores at one instant: no change of any of them falls
-// between two of the snapshots, which come in the order of the stores.
+// Snapshots reads several stores at one instant: no change of any of them falls between
+// two of the snapshots. They come in the order of the stores.
 func Snapshots(stores ...*Store) []*Snapshot { return SnapshotsWith(func() {}, stores...) }
 
-// SnapshotsWith calls with while no store can change: what OnCommit told until then is
-// what leads to the snapshots.
+// SnapshotsWith calls with while no store can change. The changes that OnCommit
+// reported before that lead to the snapshots.
 func SnapshotsWith(with func(), stores ...*Store) []*Snapshot {
 	locking := slices.SortedFunc(slices.Values(stores), func(a, b *Store) int { return cmp.Compare(a.order, b.order) })
 	for _, s := range slices.Compact(locking) {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/btree"
 )
 
-// degree of the trees: small nodes make the copy that follows a snapshot cheap.
+// degree is the degree of the trees. Small nodes make the copy after a snapshot cheap.
 const degree = 16
 
 // filed is an object under one of its keys.
@@ -16,8 +16,8 @@ type filed struct {
 	*Entry
 }
 
-// byName orders the objects, byKey the index: objects of one key come by name,
-// after the pivot that a search begins with.
+// byName orders the objects, byKey the index. Objects of one key are ordered by name,
+// after the pivot of a search.
 func byName(a, b filed) bool { return a.key < b.key }
 
 func byKey(a, b filed) bool {
@@ -30,11 +30,11 @@ func byKey(a, b filed) bool {
 	return a.name < b.name
 }
 
-// trees are sorted sets of the same objects. Clones share all nodes that neither
-// of them changed since.
+// trees are sorted sets of the same objects. Clones share all nodes that neither has
+// changed since.
 type trees struct {
 	objects *btree.BTreeG[filed] // by namespace and name
-	index   *btree.BTreeG[filed] // by keys; nil without them
+	index   *btree.BTreeG[filed] // by keys; nil without an index
 }
 
 func newTrees(indexed bool) trees {
@@ -53,13 +53,13 @@ func (t trees) clone() trees {
 	return c
 }
 
-// get returns the object of an encoded name, or nil.
+// get returns the entry of an encoded name, or nil.
 func (t trees) get(name string) *Entry {
 	f, _ := t.objects.Get(filed{key: name})
 	return f.Entry
 }
 
-// put files an entry in place of the old version, if there is one.
+// put stores an entry in place of the old version, if there is one.
 func (t trees) put(e *Entry) {
 	old, _ := t.objects.ReplaceOrInsert(filed{e.name, e})
 	if old.Entry != nil {
@@ -75,7 +75,7 @@ func (t trees) remove(e *Entry) {
 	t.unfile(e, nil)
 }
 
-// unfile removes an entry from the index, but where the next version replaces it.
+// unfile removes an entry from the index, except under the keys of its next version.
 func (t trees) unfile(old *Entry, next []string) {
 	for _, k := range old.keys {
 		if !slices.Contains(next, k) {
