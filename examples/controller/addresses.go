@@ -23,7 +23,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 )
 
-// cidrs is a flag that may be repeated: each adds a range of addresses.
+// cidrs is a flag that may be repeated. Each occurrence adds a range of addresses.
 func cidrs(list *[]netip.Prefix) func(string) error {
 	return func(s string) error {
 		p, err := netip.ParsePrefix(s)
@@ -35,8 +35,9 @@ func cidrs(list *[]netip.Prefix) func(string) error {
 	}
 }
 
-// listen remembers where HAProxy and the controller listen, which special addresses
-// are served, with -demo those of its backends, and which peers are trusted.
+// listen notes where HAProxy and the controller listen, which special addresses
+// endpoints may have, and which proxies to trust. With -demo its backends are among
+// these addresses.
 func (c *controller) listen() (err error) {
 	if c.settings.Fleet, err = c.fleet(); err != nil {
 		return err
@@ -60,7 +61,7 @@ func (c *controller) listen() (err error) {
 }
 
 // fleet is a word for the instances of this controller and its replicas. Another
-// controller before or behind has another cluster, Lease, address or namespace.
+// controller before or behind them differs in cluster, Lease, address or namespace.
 func (c *controller) fleet() (string, error) {
 	hash := sha256.New()
 	if c.cluster != nil {
@@ -74,24 +75,24 @@ func (c *controller) fleet() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:4]), nil
 }
 
-// endpointRules are the addresses for one render, with those of the instances of now.
+// endpointRules returns the address rules for one render, with the current instances.
 func (c *controller) endpointRules() *ingress.Addresses {
 	return cmp.Or(c.instancesAt.Load(), &c.addresses)
 }
 
-// lookupTime is how long the name of an instance may take to be looked up.
+// lookupTime bounds the DNS look-up of an instance.
 const lookupTime = 2 * time.Second
 
-// listenAt remembers that HAProxy and its API listen at the addresses of these
-// instances, of pods at all that they have, and renders again when these changed.
+// listenAt notes that HAProxy and its API listen at the addresses of these instances.
+// For pods these are all addresses of the pod. If they changed, it triggers a render.
 func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoint, pods []*corev1.Pod) {
 	all, served := ingress.Listeners{}, ingress.Listeners{}
 	for port, addrs := range c.addresses.Listeners {
 		all[port] = slices.Clone(addrs)
 	}
-	_ = errors.Join(served.Add(c.cfg.httpAddr), served.Add(c.cfg.httpsAddr), served.Add(c.cfg.statsAddr)) // checked at the start
+	_ = errors.Join(served.Add(c.cfg.httpAddr), served.Add(c.cfg.httpsAddr), served.Add(c.cfg.statsAddr)) // already checked
 	add := func(addr netip.Addr, api uint16) {
-		if addr.IsLoopback() { // of this host, which may have others
+		if addr.IsLoopback() { // the loopback of this host stands for all its addresses
 			addr = netip.Addr{}
 		}
 		all.AddAddr(addr, api)
@@ -102,7 +103,7 @@ func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoin
 	for _, e := range endpoints {
 		u, err := url.Parse(e.URL)
 		if err != nil {
-			continue // it is no instance, which discover says
+			continue // discover reports it
 		}
 		api, err := strconv.ParseUint(u.Port(), 10, 16)
 		if err != nil {
@@ -114,7 +115,7 @@ func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoin
 	}
 	for _, pod := range pods {
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-			continue // such as one that was evicted: its address may be another pod's by now
+			continue // for example evicted: another pod may have its address by now
 		}
 		for _, ip := range pod.Status.PodIPs {
 			if addr, err := netip.ParseAddr(ip.IP); err == nil {
@@ -130,8 +131,8 @@ func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoin
 	}
 }
 
-// lookup returns the addresses of a host in a URL. A name that is not known is
-// spoken of; it may be the next time.
+// lookup returns the addresses of a host in a URL. It warns about an unknown name; the
+// next look-up may find it.
 func (c *controller) lookup(ctx context.Context, host string) []netip.Addr {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr.WithZone("")}

@@ -19,8 +19,8 @@ import (
 	"github.com/hapticsdk/haptic/validate"
 )
 
-// testTemplates is -test: it runs cases through the watchers, templates and
-// checks that a controller with these flags would have.
+// testTemplates is -test. It runs cases through the watchers, templates and checks that
+// a controller with these flags would have.
 func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
 	folder, only := cfg.test, ""
 	if info, err := os.Stat(folder); err != nil {
@@ -61,8 +61,8 @@ func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Wr
 	return nil
 }
 
-// checkCases runs the cases that stand with the user's own templates: templates
-// that fail them deploy nothing. Those of the built-in ones are for go test.
+// checkCases runs the cases in the folder of the user's own templates. If one fails,
+// the controller deploys nothing. go test runs those of the built-in templates.
 func (c *controller) checkCases(ctx context.Context) error {
 	if c.cfg.templates == "" {
 		return nil
@@ -82,8 +82,8 @@ func (c *controller) checkCases(ctx context.Context) error {
 	return runner.Check(ctx, tests)
 }
 
-// caseRunner gives each case a controller of its own, with the fixtures in the
-// place of a cluster and without a HAProxy.
+// caseRunner gives each case its own controller, with the fixtures in place of a
+// cluster and without a HAProxy.
 func (c *controller) caseRunner() (*cases.Runner, error) {
 	engine, err := c.compile()
 	if err != nil {
@@ -95,13 +95,13 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	}
 	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
 	cfg := *c.cfg
-	cfg.namespaces, cfg.pods, cfg.secret = nil, "", "" // fixtures are in namespaces of their own
+	cfg.namespaces, cfg.pods, cfg.secret = nil, "", "" // fixtures have namespaces of their own
 	cfg.certificate, cfg.backend, cfg.tcp = "", ingress.ServiceRef{}, ""
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings, layout: c.layout}
 			k.builder.Slots.Step = c.builder.Slots.Step
-			k.addresses.Allow = c.addresses.Allow // not Listeners: a case passes on every host
+			k.addresses.Allow = c.addresses.Allow // without Listeners, so that a case passes on every host
 			k.builder.Slots.Remember(in.Previous)
 			k.hosts.Shared = c.hosts.Shared
 			k.hosts.Remember(in.Previous)

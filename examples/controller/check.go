@@ -18,10 +18,10 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
 
-// maxSlots is the longest step in which servers are counted.
+// maxSlots bounds -slots.
 const maxSlots = 10_000
 
-// checkValues says of each flag that is given what is wrong with its value.
+// checkValues checks the value of each given flag.
 func (c *config) checkValues() {
 	const above, port = "a duration above 0s, such as 500ms", "a port from 1 to 65535"
 	f := c.Flags
@@ -56,7 +56,7 @@ func (c *config) checkValues() {
 	f.CheckBinds(!c.remote(), "http-addr", "https-addr", "stats-addr")
 	for i, url := range c.endpoints {
 		switch {
-		case url == "": // told already
+		case url == "": // reported already
 		case !isURL(url) && strings.Contains(url, "@"): // it may hold a password
 			f.Wrong(fmt.Errorf("-endpoint: want %s", wantURL))
 		case !isURL(url):

@@ -9,12 +9,12 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// newObserver makes all that watches the controller: metrics, the log, checks and
-// traces. It is called before the bus starts.
+// newObserver makes metrics, log and checks of the controller. Call it before the bus
+// starts.
 //
-// There are no traces without an exporter, which would bring gRPC to all who import the
-// SDK. To have them where OTEL_EXPORTER_OTLP_ENDPOINT is set, copy traced.go of
-// examples/traced here, and call its Export with c.bus.
+// There are no traces without an exporter, which would bring gRPC to every user of the
+// SDK. For traces copy traced.go of examples/traced here, and call its Export with
+// c.bus. It works if OTEL_EXPORTER_OTLP_ENDPOINT is set.
 func (c *controller) newObserver() (*observe.Observer, error) {
 	subject := observe.Subject{
 		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
@@ -40,9 +40,10 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 	return observer, nil
 }
 
-// public is what is in force, for people to see: all flags, those that may be repeated
-// as lists, and for one that was not given what that means. URLs of Dataplane APIs may
-// hold a user and a password: they show on the page of endpoints by name.
+// public returns the settings in force, for people to see. It has all flags, repeated
+// ones as lists, and the meaning of those that were not given. The URLs of Dataplane
+// APIs are missing, because they may hold a user and a password. The page of endpoints
+// shows them by name.
 func (c *config) public() any {
 	all := map[string]any{}
 	for name, value := range c.Values() {

@@ -19,7 +19,7 @@ import (
 // EndpointSlice may name any of them.
 const demoFirst, demoLast = 11, 30 // 127.0.0.11 to 127.0.0.30
 
-// newDemo opens the addresses of those backends, before anything leads there.
+// newDemo listens at these addresses, before anything leads there.
 func (c *controller) newDemo() error {
 	if !c.cfg.demo {
 		return nil
@@ -36,8 +36,8 @@ func (c *controller) newDemo() error {
 	return nil
 }
 
-// runDemo serves, on all of them, HTTP servers that answer with their own
-// address, until ctx ends.
+// runDemo serves HTTP at all of them until ctx ends. Each server answers with its own
+// address.
 func (c *controller) runDemo(ctx context.Context) error {
 	server := &http.Server{
 		ReadHeaderTimeout: 5 * time.Second,
@@ -55,12 +55,12 @@ func (c *controller) runDemo(ctx context.Context) error {
 	return nil
 }
 
-// maxPlanOps is how long a plan may be to be printed whole; the log has a line
-// for each deployment anyhow.
+// maxPlanOps bounds the plans that are printed whole. The log has a line for each
+// deployment anyway.
 const maxPlanOps = 100
 
-// printPlans prints the plan of each deployment, but beside a log in JSON, and, after the
-// first one of the demo, what to try.
+// printPlans prints the plan of each deployment, except beside a log in JSON. After the
+// first one of the demo it prints what to try.
 func (c *controller) printPlans() {
 	first := true
 	eventbus.Subscribe(c.bus, func(_ context.Context, d eventbus.Delivery[reconcile.InstanceDeployed]) {
@@ -78,7 +78,7 @@ func (c *controller) printPlans() {
 	})
 }
 
-// printDemo says what to try.
+// printDemo prints what to try.
 func printDemo(w io.Writer, cfg *config) {
 	httpPort, httpsPort := cfg.httpAddr[strings.LastIndexByte(cfg.httpAddr, ':')+1:], cfg.httpsAddr[strings.LastIndexByte(cfg.httpsAddr, ':')+1:]
 	fmt.Fprintf(w, `
@@ -95,8 +95,8 @@ without a reload. Add an Ingress, or break one: you will read here what happened
 `, httpPort, httpsPort, demoPages(cfg), filepath.Join(cfg.manifests, "shop-endpoints.yaml"))
 }
 
-// demoPages says where the debug server is. The token goes to who runs the demo, and
-// is one of this run alone.
+// demoPages prints where the debug server is. It prints the token for the person who
+// runs the demo; the token is valid for this run only.
 func demoPages(cfg *config) string {
 	if path, ok := strings.CutPrefix(cfg.DebugAddr, "unix:"); ok {
 		return fmt.Sprintf("  curl --unix-socket %s http://localhost/metrics\n", path)

@@ -10,8 +10,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 )
 
-// expiryMetric is for an alert. Which Secret it is stands in the log and on the page, 7
-// days before.
+// expiryMetric is for an alert. The log and the page name the Secret, 7 days before.
 func (c *controller) expiryMetric() prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "haptic_certificate_expiry_timestamp_seconds",
 		Help: "When the first of the certificates in use expires, in seconds since 1970; +Inf: none is in use."}, func() float64 {
@@ -22,9 +21,9 @@ func (c *controller) expiryMetric() prometheus.Collector {
 	})
 }
 
-// followCertificates has everything rendered again when a date has come that changes
-// what is to be said of a certificate, or which one is used: no event tells of that.
-// It asks the clock each second, since a timer does not follow one that is set anew.
+// followCertificates triggers a render when a date comes at which a certificate changes
+// its state or is replaced by another. No event tells of dates. It asks the clock each
+// second, since a timer does not follow a clock that is set.
 func (c *controller) followCertificates(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()

@@ -19,7 +19,8 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// config is what the flags say.
+// config is what the flags say. Its parts are where resources come from, where HAProxy
+// runs, leadership and status, and the rest.
 type config struct {
 	*command.Flags
 	serve
@@ -46,7 +47,7 @@ type config struct {
 
 	leaderElect bool
 	lease       string
-	publish     publishFlags // see status.go
+	publish     publishFlags // see publish.go
 
 	templates, test              string
 	noQuarantine                 bool
@@ -64,7 +65,7 @@ type config struct {
 	expiryWarning                time.Duration
 }
 
-// parseFlags refuses what does not fit together, before anything is started.
+// parseFlags reads the flags. It refuses bad combinations before anything starts.
 func parseFlags(args []string, log *command.Log) (*config, error) {
 	c := &config{Flags: command.NewFlags("controller", log)}
 	fs, usual := c.Flags, reconcile.Options{}.WithDefaults()
@@ -123,7 +124,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	if c.demo && c.DebugToken == "" {
 		c.DebugToken = observe.Token(rand.Text()) // of this run; it is printed
 	}
-	if c.demo && !fs.Given("metrics-addr") { // -debug-addr has them: a demo opens nothing to other machines
+	if c.demo && !fs.Given("metrics-addr") { // -debug-addr serves metrics too: a demo opens nothing to other machines
 		c.MetricsAddr = ""
 	}
 	if c.remote() && c.manifests == "" && !inEnvironment(os.Getenv) {
@@ -136,7 +137,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	return c, c.check(fs.Args())
 }
 
-// usualWarning is what no -expiry-warning means.
+// usualWarning describes the default of -expiry-warning.
 func usualWarning() string {
 	return fmt.Sprintf("%s, or 1/%d of its life where that is shorter", ingress.UsualWarning, ingress.ShareOfLife)
 }
@@ -218,8 +219,8 @@ func inEnvironment(getenv func(string) string) bool {
 	return getenv("HAPTIC_DATAPLANE_USERNAME") != "" || getenv("HAPTIC_DATAPLANE_PASSWORD") != ""
 }
 
-// defaultMaxConn keeps a HAProxy on this host within the limit of open files,
-// beyond which it refuses to start: a connection takes two of them.
+// defaultMaxConn keeps a HAProxy on this host within the limit of open files. Beyond
+// that it refuses to start. A connection takes two files.
 func defaultMaxConn() int {
 	const wanted, reserve = 10000, 256
 	var limit syscall.Rlimit

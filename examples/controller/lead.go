@@ -6,11 +6,10 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// beginTerm makes this process know, before it deploys as leader, all that the leader
-// before it may have known: the resources, and who has which host by the deployed
-// configuration. Otherwise routes may be older again for a while, and a host may change
-// hands together with the leadership, as two processes see the same changes in other
-// portions.
+// beginTerm runs before this process deploys as leader. It reads all resources again,
+// and the hosts of each namespace from the deployed configuration. Two processes may
+// see the same changes in a different order. Without this, routes could become older
+// again for a while, or a host could change hands with the leadership.
 func (c *controller) beginTerm(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
 	if err := c.watchers.Refresh(bounded); err != nil && ctx.Err() == nil {
@@ -24,7 +23,8 @@ func (c *controller) beginTerm(ctx context.Context) {
 	c.hosts.Remember(previous)
 }
 
-// deployed is what an instance has, nil for nothing. The error says that none can tell.
+// deployed returns the configuration of an instance, nil for none. The error says that
+// no instance could tell.
 func (c *controller) deployed(ctx context.Context) (*dataplane.Config, error) {
 	var previous *dataplane.Config
 	var err error
@@ -33,7 +33,7 @@ func (c *controller) deployed(ctx context.Context) (*dataplane.Config, error) {
 	} else {
 		previous, err = c.discovery.Current(ctx)
 	}
-	if err != nil { // the first deployment writes it anew
+	if err != nil { // the first deployment replaces it
 		c.log.Warn("the stored configuration cannot be read", "error", err)
 	}
 	return previous, err

@@ -1,8 +1,7 @@
-// Command controller is the reference ingress controller: Ingress resources of
-// a cluster, or of a folder of manifests, served by a HAProxy on this host or
-// by those behind Dataplane APIs. It is meant to be copied: this file wires the
-// packages of haptic together, the folder ingress says what an Ingress means, and
-// the templates say how that reads as configuration.
+// Command controller is the reference ingress controller. It serves Ingress resources of
+// a cluster or of a folder of manifests. HAProxy runs on this host or behind Dataplane
+// APIs. Copy it: this file wires the packages of haptic together, the folder ingress says
+// what an Ingress means, and the templates print that as configuration.
 package main
 
 import (
@@ -32,8 +31,8 @@ import (
 
 func main() { command.Main(run) }
 
-// run returns the exit code: 0, 1 for an error, or 2 for a difference that
-// -once -dry-run found.
+// run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a
+// difference.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log, out := command.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)
@@ -43,7 +42,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.ExitCode(log, err)
 }
 
-// act does what the flags say.
 func act(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
 	if cfg.test != "" {
 		return testTemplates(ctx, cfg, log, out)
@@ -77,31 +75,31 @@ type controller struct {
 	folder                               *command.Manifests
 	fixtures                             *k8swatch.Static // of a case, in place of both
 	source                               k8swatch.Source  // one of the three
-	watchers                             *k8swatch.Group  // what a configuration is made of
+	watchers                             *k8swatch.Group  // all resources of a configuration
 	ingresses, services, slices, secrets watched
 	opaque                               watched           // Secrets that annotations name; nil: none
 	classes, configMaps                  *k8swatch.Watcher // the second is nil without TCP services
 
 	scratch     string // folder to remove at the end, "" for none
 	local       *dataplane.Local
-	discovery   *discover.Follower // of those behind Dataplane APIs, or nil
+	discovery   *discover.Follower // of instances behind Dataplane APIs, or nil
 	settings    ingress.Settings
 	pages       []dataplane.File // of -error-pages
 	operator    operator
 	layout      dataplane.Layout // where HAProxy finds its files
 	builder     ingress.Builder
-	following   following                         // of resources, for the builder
+	following   following                         // the changes for the builder
 	addresses   ingress.Addresses                 // see addresses.go
-	instancesAt atomic.Pointer[ingress.Addresses] // addresses, with those of the instances of now
+	instancesAt atomic.Pointer[ingress.Addresses] // addresses, with those of the current instances
 	hosts       ingress.Hosts
 	routes      atomic.Pointer[ingress.Routes] // of the last render
-	each        map[string]bool                // entries that are written for one item
+	each        map[string]bool                // entries whose template is written for one item
 	templates   *render.Templates              // see render.go
-	broken      atomic.Pointer[error]          // of templates; nil: they are in order
-	http        fetch.Store                    // what templates fetch
+	broken      atomic.Pointer[error]          // what is wrong with the templates; nil: nothing
+	http        fetch.Store                    // resources that templates fetch
 	election    *command.Election              // nil: this process always leads
 	loop        *reconcile.Loop
-	status      *status.Writer // of Ingresses; nil: it is not written
+	status      *status.Writer // of Ingresses; nil: nothing writes it
 
 	backends     []net.Listener // of the demo
 	stopRecorder func()         // of Kubernetes Events, nil for a folder
@@ -118,7 +116,6 @@ func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, e
 	return c, nil
 }
 
-// close removes what a run leaves.
 func (c *controller) close() {
 	if c.stopRecorder != nil {
 		c.stopRecorder()
@@ -131,8 +128,8 @@ func (c *controller) close() {
 	}
 }
 
-// newTargets prepares the HAProxy on this host, or says how those behind
-// Dataplane APIs are laid out; which those are is found out by newDiscovery.
+// newTargets prepares the HAProxy on this host, or the layout of those behind Dataplane
+// APIs. newDiscovery finds out which instances there are.
 func (c *controller) newTargets() (err error) {
 	if c.cfg.remote() {
 		c.layout = dataplane.Layout{Base: c.cfg.endpointBase}
@@ -143,7 +140,7 @@ func (c *controller) newTargets() (err error) {
 			if c.scratch, err = os.MkdirTemp("", "haptic-"); err != nil {
 				return err
 			}
-			if err := os.Chmod(c.scratch, 0o711); err != nil { // haproxy runs under an account of its own
+			if err := os.Chmod(c.scratch, 0o711); err != nil { // haproxy runs under its own account
 				return err
 			}
 			dir = filepath.Join(c.scratch, "haproxy")
@@ -179,7 +176,8 @@ func (c *controller) newElection() (err error) {
 	return err
 }
 
-// start renders for the first time once everything that is watched is known.
+// start waits for templates, resources and instances, and reads what is deployed. The
+// first render comes after it.
 func (c *controller) start(ctx context.Context) error {
 	if err := c.awaitTemplates(ctx); err != nil {
 		return err
@@ -196,7 +194,7 @@ func (c *controller) start(ctx context.Context) error {
 			return err
 		}
 	}
-	c.builder.Slots.Remember(previous) // endpoints keep the server that they had, and Secrets the certificate that was good
+	c.builder.Slots.Remember(previous) // endpoints keep their server, and Secrets their last good certificate
 	c.hosts.Remember(previous)         // and namespaces their hosts
 	c.templates.SetPrevious(previous)
 	return nil
@@ -235,7 +233,7 @@ func (c *controller) run(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// words say what is watched, and where HAProxy is.
+// words describes the watched resources and the place of HAProxy, for the log.
 func (c *controller) words() (watches, haproxy string) {
 	watches = "manifests in " + c.cfg.manifests
 	if c.cluster != nil {
@@ -250,7 +248,7 @@ func (c *controller) words() (watches, haproxy string) {
 	return watches, fmt.Sprintf("behind %d Dataplane APIs", len(c.cfg.endpoints))
 }
 
-// watch adds what tells of resources.
+// watch adds the goroutines that follow resources.
 func (c *controller) watch(g *command.Group) {
 	g.Go("watches", c.watchers.Run)
 	if c.discovery != nil {
@@ -261,7 +259,7 @@ func (c *controller) watch(g *command.Group) {
 	}
 }
 
-// once is a preflight with -dry-run, and a single deployment without.
+// once is a preflight with -dry-run, and otherwise a single deployment.
 func (c *controller) once(ctx context.Context) error {
 	g := &command.Group{Log: c.log}
 	c.watch(g)

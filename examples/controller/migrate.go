@@ -16,9 +16,9 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/command"
 )
 
-// migrate is -migrate: it says of each annotation of ingress-nginx and of haproxytech's
-// controller, whatever the class of the Ingress, what becomes of it here. It changes and
-// deploys nothing.
+// migrate is -migrate. For each annotation of ingress-nginx and of haproxytech's
+// controller it prints what becomes of it here, whatever the class of the Ingress. It
+// changes and deploys nothing.
 func (c *controller) migrate(ctx context.Context) error {
 	g := &command.Group{Log: c.log}
 	c.watch(g)
@@ -40,7 +40,7 @@ func (c *controller) migrate(ctx context.Context) error {
 	})
 }
 
-// migration collects what is said.
+// migration collects the output.
 type migration struct {
 	secret  func(keys ...string) *corev1.Secret
 	text    strings.Builder
@@ -48,7 +48,7 @@ type migration struct {
 	objects int
 }
 
-// ingress reads one alone, as if it was of our class.
+// ingress reads one Ingress alone, as if it had our class.
 func (m *migration) ingress(ing *networkingv1.Ingress) {
 	if !annotation.Has(ing.Annotations) && len(ing.Spec.TLS) == 0 {
 		return
@@ -57,7 +57,7 @@ func (m *migration) ingress(ing *networkingv1.Ingress) {
 	own.Spec.IngressClassName = nil
 	delete(own.Annotations, "kubernetes.io/ingress.class")
 	_, problems := annotation.Read(annotation.Ingress, ing.Annotations, annotation.Options{})
-	for _, p := range problems { // one that closes would hide what is wrong with others
+	for _, p := range problems { // one that closes the paths would hide the mistakes of others
 		if !p.Warning {
 			delete(own.Annotations, p.Name)
 		}

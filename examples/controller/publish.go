@@ -40,7 +40,7 @@ func (p *publishFlags) check(fs *command.Flags, folder bool) {
 	}
 }
 
-// newStatus makes the writer of statuses; nil: nothing is to be written.
+// newStatus makes the writer of statuses; nil: there is nothing to write.
 func (c *controller) newStatus() (*status.Writer, error) {
 	if !c.cfg.publish.given() || c.cluster == nil || c.cfg.once {
 		return nil, nil
@@ -54,7 +54,7 @@ func (c *controller) newStatus() (*status.Writer, error) {
 	return w, nil
 }
 
-// lookAtIngresses returns what finds the Ingresses of now.
+// lookAtIngresses returns a function that finds the current Ingresses.
 func (c *controller) lookAtIngresses() status.Finder {
 	all := c.watchers.Snapshot()
 	ours := ingress.Ours(k8swatch.Read[*networkingv1.IngressClass](context.Background(), all.Of(c.classes)).List())

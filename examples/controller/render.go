@@ -35,7 +35,7 @@ func (c *controller) compile() (*templating.Engine, error) {
 	return ingress.Compile(files, c.layout)
 }
 
-// load gives the templates to the renderer.
+// load compiles the templates and gives them to the renderer.
 func (c *controller) load() error {
 	engine, err := c.compile()
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *controller) load() error {
 	return c.templates.Check()
 }
 
-// servesStored reports whether HAProxy serves without templates: what an earlier run
-// of this controller stored.
+// servesStored reports whether HAProxy serves without the templates, from the
+// configuration that an earlier run of this controller stored.
 func (c *controller) servesStored(ctx context.Context) bool {
 	if c.local == nil || c.cfg.once || c.cfg.templates == "" {
 		return false
@@ -56,8 +56,8 @@ func (c *controller) servesStored(ctx context.Context) bool {
 	return stored != nil || err != nil
 }
 
-// awaitTemplates runs the cases of the user's own templates. Where these are broken
-// and HAProxy serves a stored configuration, it waits until they are mended.
+// awaitTemplates runs the cases of the user's own templates. If the templates are
+// broken and HAProxy serves a stored configuration, it waits until they are mended.
 func (c *controller) awaitTemplates(ctx context.Context) error {
 	for {
 		tried := templateFiles(c.cfg.templates)
@@ -85,7 +85,8 @@ func (c *controller) awaitTemplates(ctx context.Context) error {
 	}
 }
 
-// templatesAreBroken is a check: why the stored configuration is served for now.
+// templatesAreBroken is a check. Its error says why HAProxy serves the stored
+// configuration.
 func (c *controller) templatesAreBroken() error {
 	if err := c.broken.Load(); err != nil {
 		return fmt.Errorf("HAProxy serves the stored configuration until they are mended: %w", *err)
@@ -93,7 +94,7 @@ func (c *controller) templatesAreBroken() error {
 	return nil
 }
 
-// templateFiles is a sum of all files in the folder of templates.
+// templateFiles is a hash of all files in the folder of templates.
 func templateFiles(dir string) string {
 	sum := sha256.New()
 	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, _ fs.DirEntry, _ error) error {
@@ -104,7 +105,7 @@ func templateFiles(dir string) string {
 	return string(sum.Sum(nil))
 }
 
-// newLoop says how a configuration is made, checked and deployed.
+// newLoop makes the loop, with its renderer, validator and status writer.
 func (c *controller) newLoop() error {
 	c.http.Bus, c.http.OnChange = c.bus, func(reason string) { c.loop.Trigger(reason) }
 	c.templates = &render.Templates{Input: c.input, Pure: true, Layout: c.layout, HTTP: &c.http}

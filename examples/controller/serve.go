@@ -19,7 +19,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/command"
 )
 
-// serve is what the flags say of what HAProxy serves beside Ingresses, and how.
+// serve has the flags for what HAProxy serves beside Ingresses, and how.
 type serve struct {
 	accessLog          string // http, json or off
 	acceptProxy        []netip.Prefix
@@ -58,7 +58,7 @@ func (s *serve) add(fs *config) {
 	fs.DurationVar(&s.stopTimeout, "stop-timeout", 1200*time.Millisecond, "how long requests under way may take at the end")
 }
 
-// checkServe says of these flags what is wrong with their values.
+// checkServe checks the values of these flags.
 func (c *config) checkServe() {
 	f := c.Flags
 	f.Check("access-log", c.accessLog == "http" || c.accessLog == "json" || c.accessLog == "off", "http, json or off")
@@ -70,9 +70,9 @@ func (c *config) checkServe() {
 	f.Check("https-addr", !c.http3 || !strings.ContainsAny(c.httpsAddr, ",/@"), "one address:port, as -http3 is given")
 }
 
-// checkHTTP3 says why this HAProxy cannot serve HTTP/3, or whether it does so over an
-// OpenSSL without QUIC, which it has to be told. It is the one that checks each
-// configuration, also for those behind Dataplane APIs.
+// checkHTTP3 returns an error if this HAProxy cannot serve HTTP/3. limited says that it
+// uses an OpenSSL without QUIC, which the configuration must state. It asks the HAProxy
+// that checks each configuration, even for instances behind Dataplane APIs.
 func checkHTTP3() (limited bool, err error) {
 	binary, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -88,7 +88,7 @@ func checkHTTP3() (limited bool, err error) {
 	return hasFeature(string(says), "QUIC_OPENSSL_COMPAT"), nil
 }
 
-// hasFeature reads what haproxy -vv says.
+// hasFeature reads the output of haproxy -vv.
 func hasFeature(says, name string) bool {
 	for line := range strings.Lines(says) {
 		if list, ok := strings.CutPrefix(line, "Feature list :"); ok {
@@ -98,7 +98,7 @@ func hasFeature(says, name string) bool {
 	return false
 }
 
-// serves puts into the settings of the templates what these flags say.
+// serves copies these flags into the settings of the templates.
 func (c *controller) serves() (err error) {
 	if c.cfg.accessLog != "off" {
 		c.settings.AccessLog = c.cfg.accessLog
@@ -125,15 +125,15 @@ func (c *controller) serves() (err error) {
 	return command.OfFlag("error-pages", err)
 }
 
-// operator is what was made of the flags and the ConfigMap of TCP services, which stays the
-// same as long as these do.
+// operator holds what the flags and the ConfigMap of TCP services became. It stays the
+// same until they change.
 type operator struct {
 	*ingress.Operator
 	cm    *corev1.ConfigMap
 	rules *ingress.Addresses
 }
 
-// serving returns what the operator serves, and which endpoints are served beside.
+// serving returns what the operator serves, and the address rules with the TCP ports.
 func (c *controller) serving(all *k8swatch.GroupSnapshot) (*ingress.Operator, *ingress.Addresses) {
 	now, cfg := operator{rules: c.endpointRules()}, &c.cfg.serve
 	if c.configMaps != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-// newWatchers says what is watched, and where.
+// newWatchers makes the source and the watchers of all resources.
 func (c *controller) newWatchers() (err error) {
 	if c.fixtures != nil {
 		c.source = c.fixtures
@@ -44,7 +44,7 @@ func (c *controller) newWatchers() (err error) {
 	if err != nil {
 		return err
 	}
-	// The loop holds back renders already: one hold is enough.
+	// The loop already holds back renders: one hold is enough.
 	c.watchers = observe.NewGroup(c.bus, &k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
 	add := func(resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
 		opts.Logger = c.log
@@ -66,7 +66,7 @@ func (c *controller) newWatchers() (err error) {
 	c.services = each(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{IgnoreFields: []string{"status"}})
 	c.slices = each(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
 		IndexBy:      []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
-		IgnoreFields: []string{"metadata.ownerReferences", "endpoints[*].targetRef", "endpoints[*].nodeName", "endpoints[*].zone", "endpoints[*].hints"}}) // no template sees them
+		IgnoreFields: []string{"metadata.ownerReferences", "endpoints[*].targetRef", "endpoints[*].nodeName", "endpoints[*].zone", "endpoints[*].hints"}}) // no template uses them
 	c.secrets = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=kubernetes.io/tls"})
 	if c.cfg.opaqueSecrets {
 		c.opaque = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=Opaque"})
@@ -77,22 +77,22 @@ func (c *controller) newWatchers() (err error) {
 	return err
 }
 
-// following knows what changed since the last render.
+// following collects the changes since the last render.
 type following struct {
 	mu      sync.Mutex
 	pending k8swatch.Changes
 	last    *k8swatch.GroupSnapshot // of the last render
 }
 
-// forget has the next render read what is known then: a change that waits may be older.
+// forget makes the next render read the current state: pending changes may be older.
 func (f *following) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.pending, f.last = k8swatch.Changes{}, nil
 }
 
-// follow returns the resources for a render, and what changed since the last one; nil: it
-// is not known.
+// follow returns the resources for a render, and the changes since the last one. nil:
+// it does not know the changes.
 func (c *controller) follow() (now *k8swatch.GroupSnapshot, changes *ingress.Changes) {
 	f := &c.following
 	f.mu.Lock()
@@ -112,8 +112,8 @@ func (c *controller) follow() (now *k8swatch.GroupSnapshot, changes *ingress.Cha
 	return now, changes
 }
 
-// between reads what changed from one snapshot to another; nil: more than Ingresses and
-// what they name.
+// between reads the changes from one snapshot to another; nil if other resources
+// changed than Ingresses, Services, EndpointSlices and Secrets.
 func (c *controller) between(last, now *k8swatch.GroupSnapshot, objects []k8swatch.Change) *ingress.Changes {
 	changes := &ingress.Changes{}
 	for _, o := range objects {
@@ -133,7 +133,7 @@ func (c *controller) between(last, now *k8swatch.GroupSnapshot, objects []k8swat
 	return changes
 }
 
-// add reads an object as it was and as it is.
+// add reads an object in both snapshots.
 func add[T any](list *[]ingress.Change[T], last, now *k8swatch.GroupSnapshot, o k8swatch.Change) {
 	was, _ := any(last.Of(o.Watcher).ByName(o.Namespace, o.Name)).(*T)
 	is, _ := any(now.Of(o.Watcher).ByName(o.Namespace, o.Name)).(*T)
@@ -145,7 +145,7 @@ func add[T any](list *[]ingress.Change[T], last, now *k8swatch.GroupSnapshot, o 
 // input reads all watched resources at one instant, for one render.
 func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	all, changes := c.follow()
-	whole := context.Background() // with what is in quarantine: Build asks about it, and says what clients get meanwhile
+	whole := context.Background() // with quarantined objects: Build asks about them, and says what clients get meanwhile
 	services, secrets, opaque := read[*corev1.Service](whole, all, c.services), read[*corev1.Secret](whole, all, c.secrets), read[*corev1.Secret](whole, all, c.opaque)
 	endpoints, ingresses := read[*discoveryv1.EndpointSlice](whole, all, c.slices), read[*networkingv1.Ingress](whole, all, c.ingresses)
 	operator, addresses := c.serving(all)
@@ -173,7 +173,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	return in, nil
 }
 
-// changed is called, never twice at once, when watched resources changed.
+// changed receives the changes of watched resources. Its calls do not overlap.
 func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error {
 	c.following.mu.Lock()
 	c.following.pending = c.following.pending.And(changes)
@@ -182,7 +182,7 @@ func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error 
 	return nil
 }
 
-// newDiscovery says which instances behind Dataplane APIs there are, and what opens them.
+// newDiscovery follows the instances behind Dataplane APIs and their credentials.
 func (c *controller) newDiscovery() (err error) {
 	if !c.cfg.remote() {
 		return nil
@@ -198,10 +198,10 @@ func (c *controller) newDiscovery() (err error) {
 	})
 }
 
-// syncTimeout is when -once gives up a cluster that cannot be reached.
+// syncTimeout is how long -once waits for a cluster that does not answer.
 const syncTimeout = 10 * time.Second
 
-// await waits until all that is watched is known.
+// await waits until all watchers are synced.
 func (c *controller) await(ctx context.Context) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, syncTimeout)
@@ -213,21 +213,21 @@ func (c *controller) await(ctx context.Context) error {
 		if ctx.Err() != nil || c.cfg.once || c.cfg.migrate {
 			return err
 		}
-		select { // the watchers go on trying behind, and a check of observe tells of them
+		select { // the watchers go on trying, and a check of observe reports it
 		case <-ctx.Done():
 		case <-time.After(2 * time.Second):
 		}
 	}
 }
 
-// awaitInstances waits until it is known which instances there are. That there are none
-// is an error for -once; otherwise they may come later.
+// awaitInstances waits until the instances are known. If there are none, that is an
+// error only with -once; otherwise they may come later.
 func (c *controller) awaitInstances(ctx context.Context) error {
 	if c.discovery == nil {
 		return nil
 	}
 	if !c.cfg.once {
-		_ = c.discovery.Wait(ctx) // events and checks tell of it
+		_ = c.discovery.Wait(ctx) // events and checks report it
 		return ctx.Err()
 	}
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
@@ -235,8 +235,8 @@ func (c *controller) awaitInstances(ctx context.Context) error {
 	return c.discovery.Wait(ctx)
 }
 
-// namespaces is a flag that may be repeated, also with commas between: those that are
-// watched; none: all.
+// namespaces is a flag for the watched namespaces; none means all. It may be repeated,
+// and takes several with commas between.
 type namespaces []string
 
 func (n *namespaces) String() string { return strings.Join(*n, ",") }
@@ -244,7 +244,7 @@ func (n *namespaces) String() string { return strings.Join(*n, ",") }
 // Get implements flag.Getter.
 func (n *namespaces) Get() any { return n.String() }
 
-// Set implements flag.Value. What is no name is told by checkNamespaces.
+// Set implements flag.Value. checkNamespaces refuses bad names.
 func (n *namespaces) Set(text string) error {
 	*n = append(*n, strings.Split(text, ",")...)
 	slices.Sort(*n)
@@ -255,8 +255,8 @@ func (n *namespaces) Set(text string) error {
 // has reports whether the objects of a namespace are watched.
 func (n namespaces) has(name string) bool { return len(n) == 0 || slices.Contains(n, name) }
 
-// checkNamespaces says what is wrong with -namespace, and which flags name an object
-// elsewhere.
+// checkNamespaces checks -namespace, and that other flags name objects in these
+// namespaces.
 func (c *config) checkNamespaces() {
 	for _, name := range c.namespaces {
 		if len(c.namespaces) > 1 && !isLabel(name) {
@@ -273,7 +273,7 @@ func (c *config) checkNamespaces() {
 	}
 }
 
-// watched are the watchers of one kind, by namespace; "": of all.
+// watched are the watchers of one kind, by namespace; "" stands for all namespaces.
 type watched map[string]*k8swatch.Watcher
 
 // watchEach makes a watcher for each namespace.
@@ -297,7 +297,7 @@ func (w watched) has(one *k8swatch.Watcher) bool {
 	return false
 }
 
-// objects are those of one kind, at one instant.
+// objects are the objects of one kind at one instant, by namespace as in watched.
 type objects[T k8swatch.Object] map[string]k8swatch.Reader[T]
 
 func read[T k8swatch.Object](ctx context.Context, all *k8swatch.GroupSnapshot, of watched) objects[T] {
@@ -308,7 +308,7 @@ func read[T k8swatch.Object](ctx context.Context, all *k8swatch.GroupSnapshot, o
 	return readers
 }
 
-// in returns those of a namespace, or of all that are watched together with it.
+// in returns the reader for a namespace: its own, or the one for all namespaces.
 func (o objects[T]) in(namespace string) (of k8swatch.Reader[T], ok bool) {
 	if of, ok = o[namespace]; !ok {
 		of, ok = o[""]
@@ -316,7 +316,7 @@ func (o objects[T]) in(namespace string) (of k8swatch.Reader[T], ok bool) {
 	return of, ok
 }
 
-// single returns an object by its keys, of which the first is the namespace.
+// single returns an object by its keys. The first key is the namespace.
 func (o objects[T]) single(keys ...string) (one T) {
 	if of, ok := o.in(keys[0]); ok {
 		one = of.GetSingle(keys...)
@@ -338,7 +338,7 @@ func (o objects[T]) count() (n int) {
 	return n
 }
 
-// list returns all, by namespace.
+// list returns all objects, by namespace.
 func (o objects[T]) list() (all []T) {
 	for _, namespace := range slices.Sorted(maps.Keys(o)) {
 		all = append(all, o[namespace].List()...)

@@ -1,13 +1,13 @@
-// Command diff prints what it takes to get from one HAProxy configuration to
-// another, in the manner of a terraform plan:
+// Command diff prints the plan from one HAProxy configuration to another, in the manner
+// of terraform:
 //
 //	diff [-json] CURRENT DESIRED
 //
-// Both are files, or folders with haproxy.cfg and maps/, ssl/ and general/
-// beside it. Neither HAProxy nor a network is needed.
+// Both are files, or folders with haproxy.cfg and maps/, ssl/ and general/ beside it.
+// It needs neither HAProxy nor a network.
 //
-// It exits with 0 where there is no difference, with 2 where there is one, and
-// with 1 after an error.
+// It exits with 0 if there is no difference, with 2 if there is one, and with 1 after
+// an error.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command minimal is the smallest controller that is complete: copy this folder and
-// change it. It serves each Service that has the annotation example.com/host at that
-// host, with a HAProxy on this machine, from a folder of manifests or a cluster.
+// Command minimal is the smallest complete controller: copy this folder and change it. It
+// serves each Service with the annotation example.com/host at that host, by a HAProxy on
+// this machine. The Services come from a folder of manifests or a cluster.
 //
 //	minimal FOLDER
 //	minimal [-kubeconfig FILE]
@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, addr, state string) error {
 	slices, err2 := k8swatch.New(source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
 		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
 	var loop *reconcile.Loop
-	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, // the loop holds back renders already
+	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, // the loop already holds back renders
 		OnChange: func(context.Context, k8swatch.Changes) error { loop.Trigger("resources changed"); return nil }})
 	if err := errors.Join(err1, err2, watched.Add(services, slices)); err != nil {
 		return err
@@ -124,7 +124,7 @@ func newSource(ctx context.Context, g *errgroup.Group, manifests, kubeconfig str
 	return folder, err
 }
 
-// backend is what templates see. Errors name the object in a field, which alone is left out.
+// backend is what templates see. Errors name the object in a field; only that is left out.
 type backend struct {
 	Name, Host string
 	Servers    []server

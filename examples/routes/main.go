@@ -1,6 +1,6 @@
 // Command routes watches a custom resource as a Go type, from a folder of manifests or
-// a cluster, and prints a line of a HAProxy map for each that changes. Copy it where
-// your own resource is what you begin with.
+// a cluster. For each changed object it prints a line of a HAProxy map. Copy it to
+// begin with a resource of your own.
 //
 //	routes [-manifests DIR]
 package main
@@ -23,14 +23,14 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// Route sends what is for a host to a Service.
+// Route sends requests for a host to a Service.
 type Route struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              RouteSpec `json:"spec"`
 }
 
-// RouteSpec is what its author writes.
+// RouteSpec is the part of a Route that its author writes.
 type RouteSpec struct {
 	Host    string `json:"host"`
 	Service string `json:"service"`
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 		return err
 	}
 	watcher, err := k8swatch.New(source, routes, &k8swatch.Options{
-		Logger: log, IndexBy: []string{"spec.host"}, // a path that Route does not have is an error here
+		Logger: log, IndexBy: []string{"spec.host"}, // New refuses a path that Route does not have
 		CallOnChangeDuringSync: true,
 		OnChange:               func(ctx context.Context, c k8swatch.Changes) error { return show(ctx, out, c) },
 	})
@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	g.Go(func() error {
 		_, err := watcher.WaitForSync(ctx)
 		if errors.Is(err, k8swatch.ErrNotInstalled) || errors.Is(err, k8swatch.ErrForbidden) {
-			log.Warn("waiting", "error", err) // it is tried again
+			log.Warn("waiting", "error", err) // the watcher tries again
 		}
 		return nil
 	})
@@ -111,7 +111,7 @@ func newSource(ctx context.Context, g *errgroup.Group, manifests string, types *
 	return folder, err
 }
 
-// show prints what changed. Where the list is not complete it prints everything.
+// show prints the changes. If their list is not complete it prints all routes.
 func show(ctx context.Context, out io.Writer, c k8swatch.Changes) error {
 	now := k8swatch.Read[*Route](ctx, c.Snapshot.Resource(routes))
 	if c.More > 0 {

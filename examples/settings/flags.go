@@ -18,7 +18,7 @@ type config struct {
 	test, once, dryRun, leaderElect                                             bool
 }
 
-// configMap is what -settings begins with where it is no file.
+// configMap begins a value of -settings that names a ConfigMap.
 const configMap = "configmap:"
 
 func parseFlags(args []string, log *command.Log) (*config, error) {
@@ -59,10 +59,10 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	return c, fs.Err()
 }
 
-// check says which flags do not fit together, and finds the own namespace.
+// check refuses bad combinations of flags, and finds the namespace of this process.
 func (c *config) check() {
 	object, fromCluster := strings.CutPrefix(c.settings, configMap)
-	if !fromCluster && (c.test || c.once || c.local == "") { // else it is waited for
+	if !fromCluster && (c.test || c.once || c.local == "") { // otherwise the program waits for it
 		c.CheckFile("settings", command.IsFile(c.settings), "a file that exists")
 	}
 	for _, problem := range []struct {
@@ -82,7 +82,7 @@ func (c *config) check() {
 	}
 	if c.namespace == "" {
 		var err error
-		if c.namespace, err = discover.OwnNamespace(os.Getenv); err != nil && c.local == "" && !c.test { // the pods of that namespace get the password
+		if c.namespace, err = discover.OwnNamespace(os.Getenv); err != nil && c.local == "" && !c.test { // the pods of that namespace will get the password
 			c.Wrong(fmt.Errorf("-pod-namespace is required without -local: %w", err))
 		} else if err != nil {
 			c.namespace = "default"

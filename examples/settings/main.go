@@ -1,22 +1,22 @@
-// Command settings is a controller that knows nothing of Ingresses: what it
-// watches, what it renders from that and when it deploys stand in a file of
-// settings or in a ConfigMap, and change while it runs. To try it: run the cases in the
-// settings, see what they would deploy, and serve.
+// Command settings is a controller that knows nothing of Ingresses. A file of settings
+// or a ConfigMap says what it watches, what it renders from that, and when it deploys.
+// The settings may change while it runs. Try it in three steps: run the cases of the
+// settings, see what the settings would deploy, and serve.
 //
 //	go run ./examples/settings -settings examples/settings/testdata/settings.yaml -test
 //	go run ./examples/settings -settings examples/settings/testdata/settings.yaml -manifests examples/controller/demo -local /tmp/haptic -once -dry-run
 //	go run ./examples/settings -settings examples/settings/testdata/settings.yaml -manifests examples/controller/demo -local /tmp/haptic
 //
-// With -local the HAProxy is one on this host. Without, the instances are the pods
-// that the settings select with dataplane.podSelector in one namespace, behind Dataplane
-// APIs whose credentials are in the Secret of credentialsSecretRef, or haptic-credentials.
-// They speak https, and dataplane.tls says whom to trust. In a pod the environment
-// says the rest: CONFIGMAP_NAME, SECRET_NAME and POD_NAMESPACE; a flag beats it.
+// With -local HAProxy runs on this host. Otherwise the instances are pods behind
+// Dataplane APIs: dataplane.podSelector of the settings selects them in one namespace.
+// Their credentials are in the Secret of credentialsSecretRef, or haptic-credentials.
+// They speak https, and dataplane.tls says whom to trust. In a pod the environment says
+// the rest: CONFIGMAP_NAME, SECRET_NAME and POD_NAMESPACE. A flag overrides it.
 //
-// The templates see two values of this program besides what the settings watch:
+// Besides the resources of the settings, templates see two values of this program:
 // httpAddress and runtimeSocket. testdata/settings.yaml serves Ingress resources,
-// testdata/routes.yaml a custom resource. Settings that are not good are reported, with
-// all that is wrong and the line of each, and those before stay in use.
+// testdata/routes.yaml a custom resource. If new settings are bad, the program reports
+// each mistake with its line, and keeps the settings before them.
 package main
 
 import (
@@ -41,8 +41,7 @@ import (
 
 func main() { command.Main(run) }
 
-// run returns the exit code: 0, 1 for an error, or 2 for a difference that
-// -once -dry-run found.
+// run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a difference.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log, out := command.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)
@@ -52,7 +51,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.ExitCode(log, err)
 }
 
-// act does what the flags say.
 func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) error {
 	c := &controller{config: cfg, log: log, out: out, bus: eventbus.New(nil), stopRecorder: func() {}}
 	if c.test {
@@ -87,7 +85,7 @@ type controller struct {
 	stopRecorder func() // of Kubernetes Events
 }
 
-// newSource says where resources come from.
+// newSource opens the folder or the cluster.
 func (c *controller) newSource() (err error) {
 	if c.manifests != "" {
 		opts := &k8swatch.FolderOptions{}
@@ -109,7 +107,7 @@ func (c *controller) newSource() (err error) {
 	return err
 }
 
-// program says what templates have besides what the settings name.
+// program returns the values of this program that templates see besides the settings.
 func (c *controller) program() settings.ProgramOptions {
 	opts := settings.ProgramOptions{Namespace: c.namespace, Logging: settings.Logging{Level: c.log.Level(), Format: c.log.Format()}, Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
 	if c.local != nil {
@@ -156,7 +154,7 @@ func (c *controller) newLoop() (err error) {
 	return err
 }
 
-// newObserver says what is shown of the controller, and what its health is.
+// newObserver makes the log, the metrics and the checks of the controller.
 func (c *controller) newObserver() (*observe.Observer, error) {
 	subject := observe.Subject{Loop: c.loop, Settings: c.live.State, HTTP: c.live.HTTP().Resources,
 		Config: func() any { return map[string]any{"flags": c.Values(), "settings": c.live.InForce()} },
@@ -174,7 +172,7 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 	return observer, nil
 }
 
-// watch adds what tells of resources.
+// watch adds the goroutines that follow resources.
 func (c *controller) watch(g *command.Group) {
 	g.Go("watches", c.live.Run)
 	if c.folder != nil {
@@ -214,22 +212,22 @@ func (c *controller) serve(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// deployed gives templates what a process before this one deployed, and reports whether
-// there is something. A new HAProxy behind a Dataplane API has a text, and no files.
+// deployed gives templates the configuration of a process before this one, and reports
+// whether there is one. A new HAProxy behind a Dataplane API has a text, but no files.
 func (c *controller) deployed(ctx context.Context) bool {
 	if c.local == nil {
 		previous := c.live.AwaitPods(ctx)
 		return previous != nil && len(previous.Files()) > 0
 	}
 	previous, err := c.local.Current(ctx)
-	if err != nil { // the first deployment writes it anew
+	if err != nil { // the first deployment replaces it
 		c.log.Warn("the stored configuration cannot be read", "error", err)
 	}
 	c.live.SetPrevious(previous)
 	return previous != nil
 }
 
-// runOnce is -once: one deployment, or with -dry-run what that would change.
+// runOnce is -once: one deployment or, with -dry-run, only its plan.
 func (c *controller) runOnce(ctx context.Context) error {
 	g := &command.Group{Log: c.log.Logger}
 	c.watch(g)
@@ -251,7 +249,7 @@ func (c *controller) runOnce(ctx context.Context) error {
 	})
 }
 
-// from has the settings read from where they are.
+// from reads the settings, from a ConfigMap or a file.
 func (c *controller) from(ctx context.Context, cluster func(ctx context.Context, namespace, name string) error, file func(ctx context.Context, name string) error) error {
 	object, ok := strings.CutPrefix(c.settings, configMap)
 	if namespace, name, _ := strings.Cut(object, "/"); ok {

@@ -1,20 +1,20 @@
-// Command sync brings a HAProxy to the configuration in a folder: haproxy.cfg,
-// and the files that it names in maps/, ssl/ and general/ beside it.
+// Command sync brings a HAProxy to the configuration in a folder: haproxy.cfg, and the
+// files that it names in maps/, ssl/ and general/ beside it.
 //
 //	sync -endpoint URL [-credentials FILE] [-ca FILE] [-base DIR] [-dry-run] FOLDER
 //	sync -local DIR [-start] [-dry-run] FOLDER
 //
-// FOLDER may also be a file in the folder, by another name than haproxy.cfg.
+// FOLDER may also be a file in the folder, under another name than haproxy.cfg.
 //
 // The URL is that of a Dataplane API: http://host:port, https://host:port or
-// unix:///path. Who asks is said by a file with one line NAME:PASSWORD or by
-// HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD in the environment: a
-// flag would show in the list of processes. The configuration names its files
-// below -base, which is /etc/haproxy unless it is said otherwise.
+// unix:///path. The credentials are in a file with one line NAME:PASSWORD, or in
+// HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD in the environment. A flag
+// would show them in the list of processes. The configuration names its files below
+// -base, by default /etc/haproxy.
 //
-// With -local it is a HAProxy on this host whose state is in DIR, and the
-// configuration names its files below DIR by their whole path. What can change
-// without a reload does so through the socket that it declares:
+// With -local HAProxy runs on this host, and DIR holds its state. The configuration
+// names its files below DIR by their whole path. It declares a socket for changes
+// without a reload:
 //
 //	stats socket DIR/run/haproxy.sock level admin expose-fd listeners
 //
@@ -22,11 +22,11 @@
 //
 //	haproxy -W -S DIR/run/master.sock,level,admin -f DIR/haproxy.cfg
 //
-// or sync starts one and serves until it is interrupted; at a SIGHUP it reads
-// FOLDER again and goes over to what stands there now.
+// or sync starts one and serves until it is interrupted. At a SIGHUP it reads FOLDER
+// again and deploys its present content.
 //
-// With -dry-run it prints the plan and changes nothing: it exits with 0 where
-// there is no difference and with 2 where there is one. Every error is 1.
+// With -dry-run it prints the plan and changes nothing. It exits with 0 if there is no
+// difference, with 2 if there is one, and with 1 after any error.
 package main
 
 import (
@@ -58,7 +58,6 @@ const (
 	differ = 2
 )
 
-// options are the flags.
 type options struct {
 	endpoint, credentials, ca, base string
 	local                           string
@@ -118,7 +117,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// target is a HAProxy, wherever it is.
+// target is a HAProxy on this host or behind a Dataplane API.
 type target interface {
 	DryRun(ctx context.Context, desired *dataplane.Config) (*dataplane.Plan, error)
 	Sync(ctx context.Context, desired *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error)
@@ -151,7 +150,7 @@ func (o options) run(ctx context.Context, getenv func(string) string, stdout, st
 	return o.deploy(ctx, to, desired, stdout)
 }
 
-// deploy does what is asked for, and says what was done.
+// deploy prints the plan with -dry-run; otherwise it deploys and prints the result.
 func (o options) deploy(ctx context.Context, to target, desired *dataplane.Config, stdout io.Writer) (changed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -183,7 +182,7 @@ func (o options) serve(ctx context.Context, local *dataplane.Local, desired *dat
 	defer signal.Stop(again)
 	ended := make(chan error, 1)
 	go func() {
-		defer stop() // nobody has to wait for what has ended
+		defer stop() // ends a deployment that waits for HAProxy
 		ended <- local.Run(ctx)
 	}()
 	if _, err := o.deploy(ctx, local, desired, stdout); err != nil {
@@ -203,7 +202,7 @@ func (o options) serve(ctx context.Context, local *dataplane.Local, desired *dat
 				_, err = o.deploy(ctx, local, desired, stdout)
 			}
 			if err != nil && ctx.Err() == nil {
-				_, _ = fmt.Fprintln(stderr, "sync:", err) // it serves what it served
+				_, _ = fmt.Fprintln(stderr, "sync:", err) // HAProxy serves the configuration before
 			}
 		}
 	}

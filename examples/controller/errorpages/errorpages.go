@@ -1,4 +1,5 @@
-// Package errorpages reads responses that HAProxy answers with in place of its own.
+// Package errorpages reads responses that HAProxy sends in place of its own error
+// pages.
 package errorpages
 
 import (
@@ -16,18 +17,18 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// maxPage is how many bytes a page may have: HAProxy reads it into one buffer
-// (tune.bufsize), beside what it keeps free there.
+// maxPage bounds a page in bytes. HAProxy reads it into one buffer (tune.bufsize), and
+// keeps a part of that free.
 const maxPage = 15_000
 
-// maxHeaders is how many headers HAProxy reads of one (tune.http.maxhdr).
+// maxHeaders is how many headers of a page HAProxy reads (tune.http.maxhdr).
 const maxHeaders = 100
 
-// pageCodes are those that HAProxy takes pages for (errorfile).
+// pageCodes are the status codes for which HAProxy takes pages (errorfile).
 var pageCodes = []int{400, 401, 403, 404, 405, 407, 408, 410, 413, 425, 429, 500, 501, 502, 503, 504} // constant in effect
 
-// Read reads a folder of responses. One that HAProxy would stop at is an error: it
-// would keep each configuration from being valid.
+// Read reads a folder of responses. A page that HAProxy would refuse is an error,
+// because no configuration with it would be valid.
 func Read(folder fs.FS) (pages []dataplane.File, err error) {
 	names, err := fs.Glob(folder, "*")
 	if err != nil {
@@ -54,7 +55,6 @@ func Read(folder fs.FS) (pages []dataplane.File, err error) {
 	return pages, errors.Join(errs...)
 }
 
-// checkPage says what is wrong with a page.
 func checkPage(name string, text []byte) error {
 	code, err := strconv.Atoi(strings.TrimSuffix(name, ".http"))
 	switch {

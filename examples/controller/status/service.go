@@ -15,7 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// Parse reads an address or the name of a host.
+// Parse reads an address or a host name.
 func Parse(s string) (one networkingv1.IngressLoadBalancerIngress, err error) {
 	if addr, err := netip.ParseAddr(s); err == nil && addr.Zone() == "" && !addr.Is4In6() {
 		return networkingv1.IngressLoadBalancerIngress{IP: addr.String()}, nil
@@ -26,7 +26,7 @@ func Parse(s string) (one networkingv1.IngressLoadBalancerIngress, err error) {
 	return networkingv1.IngressLoadBalancerIngress{Hostname: s}, nil
 }
 
-// Follow takes the addresses of a Service, while the writer runs.
+// Follow publishes the addresses of a Service, while the writer runs.
 func (w *Writer) Follow(cluster k8swatch.Source, namespace, name string, log *slog.Logger) (err error) {
 	w.service, err = k8swatch.NewSingle(cluster, corev1.SchemeGroupVersion.WithResource("services"), namespace, name,
 		&k8swatch.SingleOptions[*corev1.Service]{IncludeStatus: true, Logger: log,
@@ -37,7 +37,7 @@ func (w *Writer) Follow(cluster k8swatch.Source, namespace, name string, log *sl
 	return err
 }
 
-// found takes the addresses of the Service; nil: it is not there.
+// found takes the addresses of the Service. svc is nil if it does not exist.
 func (w *Writer) found(svc *corev1.Service) {
 	now := addressesOf(svc)
 	w.mu.Lock()
@@ -53,8 +53,9 @@ func (w *Writer) found(svc *corev1.Service) {
 	}
 }
 
-// addressesOf are those by which clients reach a Service: from outside of the cluster, or
-// else from inside. A load balancer without any will have some.
+// addressesOf returns the addresses of a Service: those outside of the cluster, or else
+// those inside. A load balancer without an address will get one, so it has none for
+// now.
 func addressesOf(svc *corev1.Service) (all Addresses) {
 	if svc == nil {
 		return nil

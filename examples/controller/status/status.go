@@ -1,10 +1,11 @@
-// Package status writes where clients reach HAProxy into status.loadBalancer of the
-// Ingresses that a HAProxy serves.
+// Package status writes the addresses of HAProxy into status.loadBalancer of the
+// Ingresses that it serves.
 //
-// An Ingress gets the addresses once it is deployed, and keeps them as long as it is of
-// our classes, so that a bad edit does not cost it its DNS record. One that becomes another
-// controller's while this process leads loses them, unless somebody else wrote it. At the
-// end all stay as they are. One goroutine writes: many Ingresses delay nothing else.
+// An Ingress gets the addresses once it is deployed. It keeps them as long as it has
+// one of our classes, so a bad edit does not cost it its DNS record. If it changes to
+// another controller's class while this process leads, the writer removes them, unless
+// another client has changed them. When this process ends, all statuses stay. One
+// goroutine writes: many Ingresses delay nothing else.
 package status
 
 import (
@@ -24,24 +25,26 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Addresses are where clients reach HAProxy.
+// Addresses are the addresses at which clients reach HAProxy.
 type Addresses = []networkingv1.IngressLoadBalancerIngress
 
-// Finder returns an Ingress, and whether it is of our classes; nil and false: there is none.
+// Finder returns an Ingress, and whether it has one of our classes; nil and false:
+// there is no such Ingress.
 type Finder func(namespace, name string) (ing *networkingv1.Ingress, ours bool)
 
-// Routes are what a configuration was made of. They are compared: pointers are.
+// Routes are the source of a configuration. The writer compares them, so they must be
+// pointers.
 type Routes interface {
-	Served() iter.Seq[*networkingv1.Ingress] // some may come several times
+	Served() iter.Seq[*networkingv1.Ingress] // it may yield an Ingress several times
 }
 
 // Options of a [Writer]. All but Namespaces and Addresses are required.
 type Options struct {
 	Client     clientv1.IngressesGetter
-	Namespaces []string      // whose Ingresses count; nil: all
-	Leads      func() uint64 // the number of the term in which this process leads; 0: it does not
-	Look       func() Finder // at the Ingresses of now
-	Addresses  Addresses     // nil: those of the Service of [Writer.Follow]
+	Namespaces []string      // Ingresses of these namespaces count; nil: of all
+	Leads      func() uint64 // the number of the current term; 0: this process does not lead
+	Look       func() Finder // at the current Ingresses
+	Addresses  Addresses     // nil: the addresses of the Service of [Writer.Follow]
 }
 
 // Writer writes statuses. Make it with [New], give it the renderer of the loop, and run it
@@ -49,18 +52,18 @@ type Options struct {
 type Writer struct {
 	opts    Options
 	wake    chan struct{}                     // of size 1
-	service *k8swatch.Single[*corev1.Service] // that has the addresses; nil: they are given
+	service *k8swatch.Single[*corev1.Service] // its addresses are published; nil: Options.Addresses are
 
 	mu       sync.Mutex
 	rendered []revision // the newest is the last
-	count    int        // of all that were rendered
-	deployed revision   // that a HAProxy has
+	count    int        // of all renders
+	deployed revision   // the configuration of a HAProxy
 	publish  Addresses  // nil: not known yet
-	unknown  error      // why that is so
+	unknown  error      // why publish is not known
 	failed   error      // of the last writes
 }
 
-// revision is a configuration, and what it was made of.
+// revision is a configuration and its routes.
 type revision struct {
 	hash   string
 	number int // later ones have higher numbers
@@ -68,7 +71,7 @@ type revision struct {
 	term   uint64 // in which it was deployed
 }
 
-// kept is how many configurations may be deployed yet.
+// kept bounds the configurations that wait for their deployment.
 const kept = 16
 
 // New returns a writer.
@@ -79,11 +82,11 @@ func New(opts Options) *Writer {
 func (w *Writer) wakeUp() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // it will look
+	default: // write runs soon anyway
 	}
 }
 
-// Check says why statuses are not as they should be.
+// Check returns an error if some statuses are not written.
 func (w *Writer) Check() (err error) {
 	if w.service != nil && w.service.State().Err != nil {
 		err = fmt.Errorf("publish-service: %w", w.service.State().Err)
@@ -93,14 +96,14 @@ func (w *Writer) Check() (err error) {
 	return errors.Join(err, w.unknown, w.failed)
 }
 
-// Renderer is one that says what became of what it rendered.
+// Renderer is a renderer that learns what became of its renders.
 type Renderer interface {
 	reconcile.Renderer
 	reconcile.Settler
 }
 
-// Renderer returns the renderer for the loop: it tells the writer what is made and what is
-// deployed. routes are those of the last render.
+// Renderer wraps the renderer of the loop, so that the writer learns what is made and
+// what is deployed. routes returns the routes of the last render.
 func (w *Writer) Renderer(r Renderer, routes func() Routes) Renderer { return &followed{r, w, routes} }
 
 type followed struct {
@@ -124,8 +127,8 @@ func (f *followed) Settle(cfg *dataplane.Config, err error) (again bool) {
 	return f.Renderer.Settle(cfg, err)
 }
 
-// made notes what a configuration was made of. Other Ingresses can make the same one as is
-// deployed.
+// made notes the routes of a configuration. Other Ingresses can make the same
+// configuration as the deployed one.
 func (w *Writer) made(r revision) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,8 +143,8 @@ func (w *Writer) made(r revision) {
 	}
 }
 
-// has notes that a HAProxy has a configuration, deployed by this process. Another one may
-// have a later one already.
+// has notes that this process deployed a configuration to an instance. Another instance
+// may already have a later one.
 func (w *Writer) has(hash string) {
 	term := w.opts.Leads()
 	w.mu.Lock()

@@ -19,28 +19,28 @@ import (
 )
 
 const (
-	hold     = time.Second      // between two looks for what is to be written
+	hold     = time.Second      // between two passes
 	rate     = 25               // writes a second; all requests of the process have 50 (k8swatch.ClusterOptions)
-	batch    = 100              // writes before the next look: what is new does not wait for long
+	batch    = 100              // writes before the next pass: new changes do not wait long
 	timeout  = 10 * time.Second // of a request
-	maxPause = time.Minute      // at most between two tries of what failed
-	reread   = 10 * time.Minute // after which what others wrote is looked at again
+	maxPause = time.Minute      // longest time between two tries of a failed write
+	reread   = 10 * time.Minute // after that the statuses are read again, for changes by others
 )
 
-// state is what the goroutine of a [Writer] knows.
+// state belongs to the goroutine of a [Writer].
 type state struct {
 	*Writer
 	limit  flowcontrol.RateLimiter
-	term   uint64                             // in which all below was learned
-	read   time.Time                          // when the API server was asked for all Ingresses
-	known  map[types.UID]Addresses            // of the Ingresses that have some
-	mine   map[types.NamespacedName]published // those that are served, or were
-	failed map[types.NamespacedName]int       // how often in a row; they come after the others
-	done   revision                           // of which all was written, with
+	term   uint64                             // in which this state was learned
+	read   time.Time                          // when all Ingresses were last read
+	known  map[types.UID]Addresses            // of the Ingresses that have addresses
+	mine   map[types.NamespacedName]published // Ingresses that are or were served
+	failed map[types.NamespacedName]int       // failures in a row; these come last
+	done   revision                           // all of this was written, with
 	doneTo Addresses                          // these
 }
 
-// published is an Ingress with the addresses that it has from here; nil: none yet.
+// published is an Ingress with the addresses that this writer gave it; nil: none yet.
 type published struct {
 	uid types.UID
 	has Addresses
@@ -51,7 +51,7 @@ type change struct {
 	types.NamespacedName
 	uid  types.UID
 	turn int
-	gone Addresses // to be taken away; nil: those of now are to be there
+	gone Addresses // to remove; nil: write the current ones
 }
 
 // Run writes, and follows the Service, until ctx ends.
@@ -64,7 +64,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	return all.Wait()
 }
 
-// write writes until ctx ends.
+// write runs passes until ctx ends.
 func (w *Writer) write(ctx context.Context) {
 	s := &state{Writer: w, limit: flowcontrol.NewTokenBucketRateLimiter(rate, rate)}
 	defer s.limit.Stop()
@@ -91,7 +91,7 @@ func (w *Writer) write(ctx context.Context) {
 		if rest {
 			continue
 		}
-		select { // all that comes meanwhile is one batch
+		select { // changes of this time are one batch
 		case <-ctx.Done():
 			return
 		case <-time.After(hold):
@@ -99,7 +99,7 @@ func (w *Writer) write(ctx context.Context) {
 	}
 }
 
-// pass writes a batch of what differs. rest says that there is more.
+// pass writes a batch of differences. rest says that there are more.
 func (s *state) pass(ctx context.Context) (rest bool, err error) {
 	s.mu.Lock()
 	at, to, unknown := s.deployed, s.publish, s.unknown
@@ -134,7 +134,7 @@ func (s *state) pass(ctx context.Context) (rest bool, err error) {
 		}
 		err = cmp.Or(err, fmt.Errorf("ingresses/status: Ingress %s: %w", one.NamespacedName, e))
 		s.failed[one.NamespacedName]++
-		if apierrors.IsForbidden(e) { // by RBAC: the others of the namespace are, too; or by a webhook: they come first the next time
+		if apierrors.IsForbidden(e) { // by RBAC: all of the namespace fail; or by a webhook: the others come first next time
 			denied[one.Namespace] = true
 		}
 	}
@@ -144,7 +144,7 @@ func (s *state) pass(ctx context.Context) (rest bool, err error) {
 	return written > 0 && len(todo) > batch, err
 }
 
-// readAll learns which addresses all Ingresses have.
+// readAll reads the addresses of all Ingresses.
 func (s *state) readAll(ctx context.Context) error {
 	known, namespaces := map[types.UID]Addresses{}, s.opts.Namespaces
 	if len(namespaces) == 0 {
@@ -169,8 +169,9 @@ func (s *state) readAll(ctx context.Context) error {
 	return nil
 }
 
-// differences are all writes to be done, one of each namespace at a time: the Ingresses of
-// one do not delay those of others. What failed comes last, after the rest of its namespace.
+// differences returns all writes to do, one of each namespace at a time. The Ingresses
+// of one namespace therefore do not delay those of others. Failed writes come last,
+// after the rest of their namespace.
 func (s *state) differences(routes Routes, to Addresses) (all []change) {
 	for ing := range routes.Served() {
 		if name := (types.NamespacedName{Namespace: ing.Namespace, Name: ing.Name}); s.mine[name].uid != ing.UID {
@@ -199,7 +200,7 @@ func (s *state) order(all []change) {
 	slices.SortFunc(all, func(a, b change) int {
 		return cmp.Or(cmp.Compare(s.failed[a.NamespacedName], s.failed[b.NamespacedName]), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
-	fails := map[string]int{} // 1 for a namespace in which some do
+	fails := map[string]int{} // 1 for a namespace with failures
 	for name := range s.failed {
 		fails[name.Namespace] = 1
 	}
@@ -213,8 +214,9 @@ func (s *state) order(all []change) {
 	})
 }
 
-// change changes one status. An object that is gone needs no write, nor does one that
-// somebody else gave other addresses, where ours are to go.
+// change writes one status. An Ingress that is gone needs no write. If addresses are to
+// be removed, an Ingress to which another client gave other addresses needs none
+// either.
 func (s *state) change(ctx context.Context, one change, to Addresses) error {
 	kind, patch := types.MergePatchType, any(map[string]any{
 		"metadata": map[string]any{"uid": one.uid}, "status": map[string]any{"loadBalancer": map[string]any{"ingress": to}}})

@@ -1,4 +1,4 @@
-// Package tlspair says which certificates and keys HAProxy takes.
+// Package tlspair checks whether HAProxy takes a certificate and its key.
 package tlspair
 
 import (
@@ -20,23 +20,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// minRSA and maxRSA are the bits of RSA keys: OpenSSL takes no shorter one at its
+// minRSA and maxRSA bound RSA keys, in bits. OpenSSL takes no shorter one at its
 // security level 2, and a handshake with 16,384 bits takes 0.22 s.
 const minRSA, maxRSA = 2048, 4096
 
-// maxKeyBytes bounds a private key before it is read, which takes a time that grows with
-// the square of its length: 2.4 s for 150 KB. One of 4,096 bits has 2,400 bytes.
+// maxKeyBytes bounds a private key before it is parsed. The time for that grows with
+// the square of the length: 2.4 s for 150 KB. A key of 4,096 bits has 2,400 bytes.
 const maxKeyBytes = 8192
 
-// MaxChainBytes bounds the certificates of a Secret: clients with OpenSSL take no longer
-// chain, and one of 1 MB takes 0.15 s to read.
+// MaxChainBytes bounds the certificates of a Secret. Clients with OpenSSL take no
+// longer chain, and reading one of 1 MB takes 0.15 s.
 const MaxChainBytes = 100_000
 
-// File checks what HAProxy would fail on, so that one bad Secret does
-// not stop all others, and writes certificates and key anew: without text
-// between them and without blank lines, at which the payload of a runtime
-// command would end. HAProxy takes what is returned, also at runtime. It would
-// take some of what is refused, such as brainpool curves, which Go does not know.
+// File checks a certificate and its key, so that one bad Secret does not stop all
+// others. It writes both anew, without text between them and without blank lines: a
+// blank line would end the payload of a runtime command. HAProxy takes the result, also
+// at runtime. File also refuses some pairs that HAProxy would take, such as brainpool
+// curves, which Go lacks.
 func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
 	for block, rest := pem.Decode(key); block != nil; block, rest = pem.Decode(rest) {
 		if n := len(block.Bytes); n > maxKeyBytes {
@@ -83,10 +83,10 @@ func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate
 	return out.Bytes(), leaf, err
 }
 
-// Check says why HAProxy would not take a certificate.
+// Check returns an error if HAProxy would not take a certificate.
 func Check(c *x509.Certificate) error { return cmp.Or(checkForm(c.Raw), checkStrength(c)) }
 
-// derCertificate is all that a certificate consists of.
+// derCertificate has all parts of a certificate.
 type derCertificate struct {
 	Signed struct {
 		Version         int `asn1:"optional,explicit,default:0,tag:0"`
@@ -114,8 +114,7 @@ type derKey struct {
 	Key       asn1.BitString
 }
 
-// checkForm refuses a certificate with anything in it that Go skips and OpenSSL
-// stops at.
+// checkForm refuses a certificate with parts that Go skips and OpenSSL refuses.
 func checkForm(der []byte) error {
 	var c derCertificate
 	rest, err := asn1.Unmarshal(der, &c)
@@ -128,8 +127,8 @@ func checkForm(der []byte) error {
 	return nil
 }
 
-// checkStrength refuses the keys and signatures that OpenSSL refuses at its
-// security level 2.
+// checkStrength refuses the keys and signatures that OpenSSL refuses at its security
+// level 2.
 func checkStrength(c *x509.Certificate) error {
 	switch key := c.PublicKey.(type) {
 	case *rsa.PublicKey:
@@ -142,7 +141,7 @@ func checkStrength(c *x509.Certificate) error {
 	}
 	of := x509.RSA
 	switch c.SignatureAlgorithm {
-	case x509.UnknownSignatureAlgorithm: // also of the RSA-PSS that signs with SHA-1
+	case x509.UnknownSignatureAlgorithm: // such as RSA-PSS with SHA-1
 		return errors.New("signed in a way that is weak or not known: sign with SHA-256, SHA-384 or SHA-512")
 	case x509.ECDSAWithSHA1:
 		of = x509.ECDSA
@@ -158,11 +157,11 @@ func checkStrength(c *x509.Certificate) error {
 	return fmt.Errorf("signed with %s, which is too weak", c.SignatureAlgorithm)
 }
 
-// authorityKeyID names the key that signed a certificate.
+// authorityKeyID is the extension that names the key of the signer.
 var authorityKeyID = asn1.ObjectIdentifier{2, 5, 29, 35}
 
-// signsItself reports whether a certificate names itself as the one that signed it.
-// OpenSSL does not look at the signature then.
+// signsItself reports whether a certificate names itself as its signer. Then OpenSSL
+// does not check the signature.
 func signsItself(c *x509.Certificate) bool {
 	for _, e := range c.Extensions {
 		var by struct {
@@ -176,7 +175,7 @@ func signsItself(c *x509.Certificate) bool {
 		if rest, err := asn1.Unmarshal(e.Value, &by); err != nil || len(rest) > 0 {
 			return false
 		}
-		var name asn1.RawValue // the only one, a directory name
+		var name asn1.RawValue // its only content, a directory name
 		if rest, err := asn1.Unmarshal(by.Issuer.Bytes, &name); len(by.Issuer.Bytes) > 0 && (err != nil || len(rest) > 0 || !bytes.Equal(name.Bytes, c.RawIssuer)) {
 			return false
 		}
