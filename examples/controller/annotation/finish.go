@@ -4,10 +4,10 @@ import (
 	"strconv"
 )
 
-// finish checks what several annotations say together, and drops what says nothing alone.
+// finish checks how annotations fit together, and drops those without effect alone.
 func (r *reader) finish(annotations map[string]string) {
 	refuse := func(name, reason string) { r.refuse(Of(NGINX+name), Given(annotations, NGINX+name), reason) }
-	if !r.authType && r.Auth.Secret == "" { // a realm alone asks for nothing
+	if !r.authType && r.Auth.Secret == "" { // a realm alone does nothing
 		r.Auth = Auth{}
 	}
 	switch asks := r.authType || r.Auth != (Auth{}); {
@@ -36,9 +36,9 @@ func (r *reader) finish(annotations map[string]string) {
 	r.finishCanary(refuse)
 }
 
-// finishServer drops what says nothing alone of what a Service may have, too.
+// finishServer also drops options of a Service without effect alone.
 func (r *reader) finishServer() {
-	if r.Server.Verify { // also where a Service says that it has no TLS
+	if r.Server.Verify { // even if a Service says that it has no TLS
 		r.Server.TLS = true
 	}
 	if !r.Server.Check {
@@ -50,7 +50,7 @@ func (r *reader) finishServer() {
 	if r.RewriteTo != "" {
 		r.SetPath = ""
 	}
-	if r.Answer.Code != 0 { // a Service sees no request
+	if r.Answer.Code != 0 { // then no Service gets the request
 		r.AppRoot, r.MaxBody, r.SetPath, r.RewriteFrom, r.RewriteTo, r.Host, r.Prefix, r.SetRequest = "", "", "", "", "", "", "", ""
 	}
 }
@@ -72,7 +72,7 @@ func (r *reader) finishRate() {
 		*rate = Rate{}
 		return
 	}
-	if rate.Expire = "10m"; length(rate.Period) > length(rate.Expire) { // what is forgotten is not counted
+	if rate.Expire = "10m"; length(rate.Period) > length(rate.Expire) { // HAProxy must not forget an address within its period
 		rate.Expire = rate.Period
 	}
 	if rate.Status == "" {
@@ -85,7 +85,7 @@ func (r *reader) finishRate() {
 
 func (r *reader) finishCanary(refuse func(name, reason string)) {
 	c := &r.Canary
-	if r.canaryOff { // served as another Ingress it could get all requests
+	if r.canaryOff { // as a normal Ingress it could get all requests
 		*c = Canary{Is: true, Total: 100}
 		return
 	}

@@ -2,8 +2,8 @@ package annotation
 
 import "strings"
 
-// Near reports whether one word may be the other, misspelled: at most two letters are
-// off, and no more than half.
+// Near reports whether one word may be the other, misspelled: at most two letters
+// differ, and at most half of them.
 func Near(a, b string) bool {
 	return within(strings.ToLower(a), strings.ToLower(b), min(2, len(b)/2))
 }

@@ -1,6 +1,7 @@
-// Package annotation says what the annotations of Ingresses and Services mean: [Read]
-// turns them into [Options], which templates print. One table has all of them. It knows
-// nothing of clusters or of HAProxy's files: what Secrets hold is checked by who has them.
+// Package annotation says what the annotations of Ingresses and Services mean. [Read]
+// turns them into [Options], which templates print. One table lists all of them. The
+// package knows neither clusters nor HAProxy's files: its callers check the content of
+// Secrets.
 package annotation
 
 import (
@@ -10,7 +11,7 @@ import (
 	"strings"
 )
 
-// List is a list of words, so that Options can be compared.
+// List is a list of words. It is a string, so that Options can be compared.
 type List string
 
 // All returns the words.
@@ -23,22 +24,22 @@ func (l List) All() []string {
 
 func listOf(words []string) List { return List(strings.Join(words, "\n")) }
 
-// Pattern is a regular expression that was checked, see [CheckPattern].
+// Pattern is a checked regular expression, see [CheckPattern].
 type Pattern string
 
-// Quoted is the pattern as an argument of HAProxy. A template shows it by raw.
+// Quoted returns the pattern as an argument of HAProxy. A template prints it with raw.
 func (p Pattern) Quoted() string { return quoted(string(p)) }
 
-// Replacement is what takes the place of what a Pattern matches: \1 is its first group.
+// Replacement replaces the match of a Pattern: \1 is its first group.
 type Replacement string
 
-// Quoted is the replacement as an argument of HAProxy that may hold a log-format.
+// Quoted returns the replacement as an argument of HAProxy that may hold a log-format.
 func (r Replacement) Quoted() string { return quoted(strings.ReplaceAll(string(r), "%", "%%")) }
 
-// Loose reports whether it begins with a group, so that it may be no path.
+// Loose reports whether it begins with a group. Then the result may not be a path.
 func (r Replacement) Loose() bool { return !strings.HasPrefix(string(r), "/") }
 
-// Groups is the highest group that it names.
+// Groups returns the highest group in it.
 func (r Replacement) Groups() (most int) {
 	for i := range len(r) - 1 {
 		if r[i] == '\\' {
@@ -48,8 +49,8 @@ func (r Replacement) Groups() (most int) {
 	return most
 }
 
-// quoted puts an argument into single quotes, inside of which nothing means anything to
-// HAProxy. The parsers let no quote and no control character pass.
+// quoted puts an argument into single quotes, in which no character is special to
+// HAProxy. The parsers refuse quotes and control characters.
 func quoted(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '\'' || r >= 0x7f }) {
 		panic("annotation: a value that was not checked")
@@ -57,13 +58,13 @@ func quoted(s string) string {
 	return "'" + s + "'"
 }
 
-// Header is a header with the value that it gets.
+// Header is a header and its value.
 type Header struct{ Name, Value string }
 
-// Headers are several, so that Options can be compared.
+// Headers are several headers. They are a string, so that Options can be compared.
 type Headers string
 
-// All returns the headers in the order in which they were given.
+// All returns the headers in their order.
 func (h Headers) All() (all []Header) {
 	for _, line := range List(h).All() {
 		name, value, _ := strings.Cut(line, " ")
@@ -72,20 +73,20 @@ func (h Headers) All() (all []Header) {
 	return all
 }
 
-// Options are what the annotations of an Ingress and of a Service together ask for. Equal
-// ones are equal by ==. The zero value asks for nothing.
+// Options are what the annotations of an Ingress and of a Service together ask for.
+// Compare them by ==. The zero value asks for nothing.
 type Options struct {
-	Closed bool // requests get 503: an annotation is refused that would close something
+	Closed bool // requests get 503: a refused annotation would have closed something
 
 	Passthrough bool // connections with TLS go to the Service as they are
 
 	Redirect TLSRedirect
 	Answer   Answer
-	AppRoot  string // where requests for "/" are sent
+	AppRoot  string // target of requests for "/"
 
 	Regex       bool        // paths are patterns
 	SetPath     string      // in place of the path of a request
-	RewriteFrom Pattern     // of what is replaced by RewriteTo; a path that is a pattern by itself, where it is empty
+	RewriteFrom Pattern     // RewriteTo replaces its match; empty: the path is a pattern itself
 	RewriteTo   Replacement // with groups
 	Host        string      // in place of the Host header
 	Prefix      string      // of X-Forwarded-Prefix
@@ -106,14 +107,14 @@ type Options struct {
 	Canary  Canary
 }
 
-// TLSRedirect sends requests without TLS to where there is TLS.
+// TLSRedirect sends requests without TLS to https.
 type TLSRedirect struct {
 	Code  int  // 0: it does not
 	Port  int  // 0: 443
 	Force bool // also for hosts without a certificate
 }
 
-// Answer is a redirect in place of what a Service would answer.
+// Answer is a redirect in place of the answer of a Service.
 type Answer struct {
 	Code     int // 0: there is none
 	Location string
@@ -125,7 +126,7 @@ type Auth struct {
 	Secret   string // "": it does not
 	Map      bool   // the Secret has a key for each user, not one file
 	Realm    string
-	Userlist string // that the Secret became; filled in by who has it
+	Userlist string // made of the Secret; the caller of Read sets it
 }
 
 // CORS lets pages of other origins read answers.
@@ -138,7 +139,7 @@ type CORS struct {
 	Credentials                      bool
 }
 
-// Quoted is a Pattern of a List.
+// Quoted returns a word of Patterns as an argument of HAProxy.
 func (CORS) Quoted(pattern string) string { return Pattern(pattern).Quoted() }
 
 // Rate bounds the requests of one client address.
@@ -162,22 +163,22 @@ type Balance struct {
 
 // Cookie keeps a client with a server.
 type Cookie struct {
-	Name     string // "": nothing does
+	Name     string // "": no cookie
 	MaxAge   string // seconds
 	SameSite string
 	Domain   string
 	Secure   bool
 }
 
-// Server is how servers are spoken to.
+// Server says how HAProxy speaks to servers.
 type Server struct {
 	TLS        bool
 	HTTP2      bool
-	CA         string // Secret with authorities
-	CAKey      string // where they are: "ca.crt", or "tls.crt" where that is missing
-	CAFile     string // that it became; filled in by who has it
+	CA         string // Secret with CA certificates
+	CAKey      string // its key: "ca.crt", or "tls.crt" if that is missing
+	CAFile     string // made of the Secret; the caller of Read sets it
 	Verify     bool
-	Name       string // server name, that of the certificate, too
+	Name       string // server name, also in the certificate
 	MaxConn    string
 	Check      bool
 	CheckPath  string
@@ -195,8 +196,8 @@ type Canary struct {
 	Cookie        string
 }
 
-// Size is how many bytes the lists and texts of options have, of which a backend gets a line
-// or a word each.
+// Size is the length of all lists and texts of the options, in bytes. A backend has a
+// line or a word for each entry.
 func (o *Options) Size() int {
 	if o == nil {
 		return 0
@@ -204,7 +205,7 @@ func (o *Options) Size() int {
 	size := 300 // all else
 	for _, list := range []List{o.Allow, o.Deny, o.Rate.Exempt, o.CORS.Origins, o.CORS.Patterns, List(o.SetRequest), List(o.SetResponse)} {
 		if list != "" {
-			const line = 40 // what stands before a word of a list
+			const line = 40 // text before a word of a list
 			size += len(list) + line*(1+strings.Count(string(list), "\n"))
 		}
 	}
@@ -214,7 +215,7 @@ func (o *Options) Size() int {
 	return size
 }
 
-// Addresses is how many clients the options count at most.
+// Addresses is how many client addresses the options count at most.
 func (o *Options) Addresses() int {
 	if o == nil {
 		return 0

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// What a value can be at most: of one annotation, so that no Ingress makes a
-// configuration large.
+// The bounds of the value of one annotation, so that no Ingress makes a configuration
+// large.
 const (
 	MaxCIDRs    = 500                 // of a list of addresses
 	MaxHeaders  = 50                  // that are set
@@ -22,13 +22,13 @@ const (
 	MaxDuration = 20 * 24 * time.Hour // HAProxy's own bound is above 24 days
 )
 
-// value is one of an annotation.
+// value is the value of an annotation.
 type value struct {
 	text    string
 	haproxy bool // under the prefix haproxy.org
 }
 
-// short cuts what somebody wrote to what a message can show.
+// short cuts a user's text to the length that a message can show.
 func short(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -55,18 +55,18 @@ func toNumber(s string, least, most int) (n int, problem string) {
 	return n, ""
 }
 
-// units are those of HAProxy.
+// units are the units of HAProxy's times.
 var units = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-// length is that of a time that toDuration made.
+// length parses a time that toDuration made.
 func length(s string) time.Duration {
 	digits := strings.TrimRight(s, "dhms")
 	n, _ := strconv.Atoi(digits)
 	return time.Duration(n) * units[s[len(digits):]]
 }
 
-// toDuration reads a time as the controller of the prefix does: without a unit it is of
-// seconds in ingress-nginx, and of milliseconds in HAProxy.
+// toDuration reads a time as the controller of the prefix does. Without a unit it is in
+// seconds in ingress-nginx, and in milliseconds in HAProxy.
 func toDuration(v value) (text, problem string) {
 	digits := strings.TrimRight(v.text, "abcdefghijklmnopqrstuvwxyz")
 	unit := v.text[len(digits):]
@@ -84,7 +84,7 @@ func toDuration(v value) (text, problem string) {
 	return digits + unit, ""
 }
 
-// toSize reads bytes with k, m or g behind them; "": no bound.
+// toSize reads a number of bytes with k, m or g behind it; "": no bound.
 func toSize(s string) (bytes, problem string) {
 	digits, factor := strings.ToLower(s), int64(1)
 	if n := len(digits); n > 0 {
@@ -107,7 +107,7 @@ func words(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
 }
 
-// toCIDRs reads addresses and ranges of them.
+// toCIDRs reads addresses and ranges of addresses.
 func toCIDRs(s string) (list List, problem string) {
 	all := words(s)
 	if len(all) == 0 {
@@ -133,7 +133,7 @@ func toCIDRs(s string) (list List, problem string) {
 	return listOf(slices.Compact(all)), ""
 }
 
-// oneOf reads a word of a few.
+// oneOf checks that s is one of a few words.
 func oneOf(s string, known ...string) (problem string) {
 	if slices.Contains(known, s) {
 		return ""
@@ -146,7 +146,7 @@ func oneOf(s string, known ...string) (problem string) {
 	return fmt.Sprintf("%q is not known: write one of %s", short(s), strings.Join(known, ", "))
 }
 
-// isToken reports whether a text is a name of HTTP: of a header, a method or a cookie.
+// isToken reports whether a text is the name of a header, a method or a cookie.
 func isToken(s string) bool {
 	return s != "" && len(s) <= 100 && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_'
@@ -174,7 +174,7 @@ func toTokens(s, what string) (list, problem string) {
 	return strings.Join(all, ", "), ""
 }
 
-// toText reads printable text.
+// toText checks that a text is printable.
 func toText(s string) (problem string) {
 	if len(s) > MaxText {
 		return fmt.Sprintf("it has %d bytes, more than the %d that are taken", len(s), MaxText)
@@ -187,7 +187,7 @@ func toText(s string) (problem string) {
 	return ""
 }
 
-// toPath reads a path, without a query.
+// toPath checks a path without a query.
 func toPath(s string) (problem string) {
 	switch problem := toText(s); {
 	case problem != "":
@@ -200,7 +200,7 @@ func toPath(s string) (problem string) {
 	return ""
 }
 
-// toURL reads where a redirect leads.
+// toURL checks the target of a redirect.
 func toURL(s string) (problem string) {
 	if problem := toText(s); problem != "" {
 		return problem
@@ -217,7 +217,7 @@ func toURL(s string) (problem string) {
 	return ""
 }
 
-// toHost reads a host, with a port or without.
+// toHost checks a host, with or without a port.
 func toHost(s string) (problem string) {
 	name, port, has := strings.Cut(s, ":")
 	if _, problem := toNumber(port, 1, 65535); has && problem != "" || len(validation.IsDNS1123Subdomain(name)) > 0 {
@@ -226,7 +226,7 @@ func toHost(s string) (problem string) {
 	return ""
 }
 
-// toSecret reads the name of a Secret, behind that of its namespace or not.
+// toSecret checks the name of a Secret, with or without a namespace before it.
 func toSecret(s string) (problem string) {
 	namespace, name, has := strings.Cut(s, "/")
 	if !has {
@@ -238,7 +238,7 @@ func toSecret(s string) (problem string) {
 	return ""
 }
 
-// ofProxy are the headers that are HAProxy's own. Servers take "_" for "-" in their names.
+// ofProxy are headers that only HAProxy sets. Servers take "_" for "-" in their names.
 var ofProxy = func() map[string]string {
 	all := map[string]string{}
 	for why, names := range map[string]string{
@@ -254,7 +254,7 @@ var ofProxy = func() map[string]string {
 	return all
 }()
 
-// toHeaders reads lines of a name and a value.
+// toHeaders reads lines with a name and a value.
 func toHeaders(s string) (all Headers, problem string) {
 	var lines []string
 	for line := range strings.Lines(s) {

@@ -9,35 +9,36 @@ import (
 )
 
 // MaxPattern and MaxSteps bound a regular expression: HAProxy tries it on each request.
-// With two repeats without a bound it takes 30 ms for a path of 8,000 bytes, and 0.5 s at
-// most. With three it takes seconds, after which HAProxy's watchdog ends the process.
+// With two unbounded repeats it takes 30 ms for a path of 8,000 bytes, and 0.5 s at
+// most. With three it takes seconds, and then HAProxy's watchdog ends the process.
 const MaxPattern, MaxSteps, maxProgram = 512, 16 * subject * subject, 2000
 
-// subject is how long what is matched can be, and costly how many steps take 2 ms.
+// subject is the longest text that is matched, and costly is the number of steps in
+// 2 ms.
 const subject, costly = 8000, 4_000_000
 
-// CheckPattern says what is wrong with a regular expression for the beginning of a path,
-// and how many groups it has. It has what Go, PCRE and POSIX understand in the same way:
-// look-around, back-references and nested repeats are refused.
+// CheckPattern checks a regular expression for the beginning of a path, and counts its
+// groups. It takes only what Go, PCRE and POSIX understand in the same way. It refuses
+// look-around, back-references and nested repeats.
 func CheckPattern(s string) (groups int, problem string) {
 	groups, _, problem = checkPattern(s, 1)
 	return groups, problem
 }
 
-// Weight is how many plain patterns a checked one counts for, by what it costs at worst.
+// Weight is how many plain patterns a checked one counts for, by its highest cost.
 func Weight(s string) int {
 	_, steps, _ := checkPattern(s, 1)
 	return 1 + steps/costly
 }
 
-// Alternates reports whether a checked pattern has a "|" outside of parentheses. What
-// stands before the pattern would belong to the first of both alone.
+// Alternates reports whether a checked pattern has a "|" outside of parentheses. Text
+// before the pattern would belong only to the first alternative.
 func Alternates(s string) bool {
 	top, _, _ := scan(s)
 	return top
 }
 
-// placesOf is at how many places of a path HAProxy tries a pattern.
+// placesOf returns at how many places of a path HAProxy tries a pattern.
 func placesOf(s string) int {
 	if strings.HasPrefix(s, "^") && !Alternates(s) {
 		return 1
@@ -45,7 +46,7 @@ func placesOf(s string) int {
 	return subject
 }
 
-// checkPattern is CheckPattern for a pattern that is tried at so many places.
+// checkPattern is CheckPattern for a pattern that HAProxy tries at this many places.
 func checkPattern(s string, places int) (groups, steps int, problem string) {
 	if len(s) > MaxPattern {
 		return 0, 0, fmt.Sprintf("the pattern has %d bytes, more than the %d that are taken", len(s), MaxPattern)
@@ -80,7 +81,7 @@ func checkPattern(s string, places int) (groups, steps int, problem string) {
 	return re.MaxCap(), steps, ""
 }
 
-// checkEscapes lets pass what means the same to all: a sign that stands for itself.
+// checkEscapes allows a backslash only where it means the same to all three.
 func checkEscapes(s string) (problem string) {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' {
@@ -91,15 +92,15 @@ func checkEscapes(s string) (problem string) {
 		}
 		if c := s[i]; c >= 'a' && c <= 'z' && !strings.ContainsRune("dsw", rune(c)) || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {
 			return fmt.Sprintf(`pattern %q has \%c: only \d, \s, \w and signs are taken behind a backslash`, short(s), c)
-		} else if c == ']' { // POSIX ends a class at it
+		} else if c == ']' { // POSIX ends a class there
 			return fmt.Sprintf(`pattern %q has \]: write ] alone, and first in a class`, short(s))
 		}
 	}
 	return ""
 }
 
-// nests reports whether something is repeated that repeats itself, and multiplies the steps
-// by how many repeats there can be.
+// nests reports whether a repeat contains a repeat. It multiplies the steps by the
+// possible number of repeats.
 func nests(re *syntax.Regexp, inside bool, steps *int) bool {
 	is := re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0
 	many := is || re.Op == syntax.OpRepeat && re.Max > 1
@@ -122,10 +123,10 @@ func nests(re *syntax.Regexp, inside bool, steps *int) bool {
 
 func multiply(steps, by int) int { return min(steps*by, MaxSteps+1) }
 
-// scan looks at the text of a pattern that Go understands: its tree has no alternatives
-// that are equal, and others try them all. top: there is a "|" outside of parentheses.
-// choices is how many ways there are through "?" and "|". varies: one of them is in a
-// group that is repeated.
+// scan reads the text of a pattern that Go has parsed. It cannot use Go's tree, which
+// merges equal alternatives; other engines try them all. top: there is a "|" outside of
+// parentheses. choices is the number of ways through "?" and "|". varies: a repeated
+// group has such a choice or a repeat.
 func scan(s string) (top bool, choices int, varies bool) {
 	type group struct {
 		ways int
@@ -168,11 +169,10 @@ func scan(s string) (top bool, choices int, varies bool) {
 	return top, multiply(choices, open[0].ways), varies
 }
 
-// classHead begins a class; a "]" that comes first belongs to it.
+// classHead begins a class. A "]" that comes first belongs to the class.
 var classHead = regexp.MustCompile(`^\[\^?\]?`)
 
-// toReplacement reads what takes the place of what a pattern matches, with $1 or \1 for
-// its first group.
+// toReplacement reads the replacement of a match, with $1 or \1 for its first group.
 func toReplacement(s string, sign byte) (r Replacement, groups int, problem string) {
 	if problem := toText(s); problem != "" {
 		return "", 0, problem

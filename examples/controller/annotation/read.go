@@ -10,15 +10,15 @@ import (
 	"sync"
 )
 
-// HAProxy and NGINX are the prefixes of annotations: of haproxytech's controller and of
-// ingress-nginx. Other is one more of haproxytech's, for the same names.
+// HAProxy and NGINX are the prefixes of haproxytech's controller and of ingress-nginx.
+// Other is a second prefix of haproxytech, for the same names.
 const HAProxy, NGINX, Other = "haproxy.org/", "nginx.ingress.kubernetes.io/", "haproxy.com/"
 
-// MaxGuessed is how many annotations an object can have so that those that are not known
-// are compared with the known ones.
+// MaxGuessed bounds the annotations of an object for which Read compares unknown names
+// with known ones.
 const MaxGuessed = 100
 
-// Kind is what has an annotation.
+// Kind is the kind of an object with annotations.
 type Kind string
 
 // The kinds of objects whose annotations are read.
@@ -29,37 +29,37 @@ const (
 
 // Row is an annotation of the table.
 type Row struct {
-	// HAProxy and NGINX are its names behind the prefixes, several with spaces between
-	// them. Where haproxytech's controller has no such annotation, the name of
-	// ingress-nginx is taken behind its prefix, too; "-": there is none.
+	// HAProxy and NGINX are its names behind the prefixes, separated by spaces. If
+	// HAProxy is "", the prefix of haproxytech takes the names of NGINX too. "-" means
+	// that there is none.
 	HAProxy, NGINX string
 
 	Value   string // its type, in words
-	Needs   string // annotations without one of which it does nothing
-	Service bool   // a Service may have it as well, and goes before the Ingress
+	Needs   string // it does nothing without one of these annotations
+	Service bool   // a Service may have it too, and overrides the Ingress
 	Becomes string // what it does
-	Differs string // how that is not what the others do; "": it is
-	Refused string // why it is not taken, and what to do; then all else is empty
-	Ignored string // why it does nothing, and need not
-	Closes  bool   // served without it, something would be open: paths get 503 if it is refused
+	Differs string // how it differs from the other controllers; "": it does not
+	Refused string // why it is refused, and what to do; then all else is empty
+	Ignored string // why it does nothing, and is not needed
+	Closes  bool   // without it something would be open: if it is refused, paths get 503
 
 	set      func(r *reader, v value) (problem string)
-	off      func(r *reader) // what goes with it where it is refused
-	closesOn *regexp.Regexp  // of a refused one that closes where its value matches
-	always   bool            // of a refused one: "false" and "off" ask for something, too
+	off      func(r *reader) // undoes related options if it is refused
+	closesOn *regexp.Regexp  // a refused one closes if its value matches
+	always   bool            // refused even if its value is "false" or "off"
 
-	ofService bool // others take it of a Service, so that it closes there where Closes is set
+	ofService bool // other controllers take it on a Service; there it closes if Closes is set
 }
 
-// Problem is what is wrong with an annotation.
+// Problem is a mistake in an annotation.
 type Problem struct {
 	Name    string // with its prefix
 	Reason  string
 	Warning bool // nothing is refused
-	Row     *Row // nil: it is not known
+	Row     *Row // nil: it is unknown
 }
 
-// Field is where the annotation stands in its object.
+// Field returns the place of the annotation in its object.
 func (p *Problem) Field() string { return "metadata.annotations[" + p.Name + "]" }
 
 // reader collects options.
@@ -71,13 +71,13 @@ type reader struct {
 	period   string
 	answer   string // name of the row that set Answer
 
-	canaryOff bool // what it is to take is not known
+	canaryOff bool // it is a canary, and its part is unknown
 	problems  []Problem
 	row       *Row
 	name      string
 }
 
-// refuse says that an annotation has no effect.
+// refuse notes that an annotation has no effect.
 func (r *reader) refuse(row *Row, name, reason string) { r.refuseAs(row, name, reason, row.Closes) }
 
 func (r *reader) refuseAs(row *Row, name, reason string, closes bool) {
@@ -92,14 +92,14 @@ func (r *reader) warn(row *Row, name, reason string) {
 	r.problems = append(r.problems, Problem{Name: name, Reason: reason, Row: row, Warning: true})
 }
 
-// given is an annotation of ours.
+// given is an annotation with one of the prefixes.
 type given struct {
 	name string
-	row  int // -1: it is not known
+	row  int // -1: it is unknown
 	value
 }
 
-// Has reports whether there is an annotation of ours.
+// Has reports whether there is an annotation with one of the prefixes.
 func Has(annotations map[string]string) bool {
 	for name := range annotations {
 		if isOurs(name) {
@@ -115,8 +115,8 @@ func isHAProxy(name string) bool {
 	return strings.HasPrefix(name, HAProxy) || strings.HasPrefix(name, Other)
 }
 
-// Given returns the name under which annotations have a row, which [Of] finds by one of its
-// names; "": they do not have it.
+// Given returns the name under which an object has an annotation. of is any name of its
+// row, see [Of]. "": the object does not have it.
 func Given(annotations map[string]string, of string) (given string) {
 	row := Of(of)
 	for name := range annotations {
@@ -136,8 +136,9 @@ func UsesRegex(annotations map[string]string) bool {
 	return o.Regex
 }
 
-// Read says what the annotations of an object ask for, and what is wrong with them. Those
-// of a Service are read on top of the options of an Ingress.
+// Read returns the options that the annotations of an object ask for, and their
+// problems. For a Service, base has the options of an Ingress, and the Service adds to
+// them.
 func Read(of Kind, annotations map[string]string, base Options) (Options, []Problem) {
 	r := &reader{Options: base}
 	all := ours(annotations)
@@ -163,7 +164,7 @@ func Read(of Kind, annotations map[string]string, base Options) (Options, []Prob
 	return r.Options, r.problems
 }
 
-// warnAlone speaks of annotations that do nothing, as others are not given.
+// warnAlone warns about annotations that do nothing without others.
 func (r *reader) warnAlone(all []given) {
 	is := map[string]bool{}
 	for _, g := range all {
@@ -190,7 +191,7 @@ func (r *reader) read(of Kind, g given) {
 	row := &table[g.row]
 	r.row, r.name = row, g.name
 	switch {
-	case row.Refused != "" && !row.always && (g.text == "false" || g.text == "off"): // what is not taken is not asked for
+	case row.Refused != "" && !row.always && (g.text == "false" || g.text == "off"): // it asks for nothing
 	case row.Refused != "":
 		r.refuseAs(row, g.name, row.Refused, row.Closes || row.closesOn != nil && row.closesOn.MatchString(g.text))
 	case row.Ignored != "":
@@ -202,7 +203,7 @@ func (r *reader) read(of Kind, g given) {
 	default:
 		before := *r
 		if problem := row.set(r, g.value); problem != "" {
-			*r = before // whatever it set
+			*r = before // undo all that it set
 			if r.refuse(row, g.name, problem); row.off != nil {
 				row.off(r)
 			}
@@ -210,8 +211,8 @@ func (r *reader) read(of Kind, g given) {
 	}
 }
 
-// ours are the annotations of ours, in the order of the table: of two for one row, the one
-// that counts comes last.
+// ours returns the annotations with our prefixes, in the order of the table. If two
+// have the same row, the last one counts.
 func ours(annotations map[string]string) (all []given) {
 	for name, text := range annotations {
 		if !isOurs(name) {
@@ -241,7 +242,7 @@ var index = sync.OnceValue(func() map[string]int {
 	return all
 })
 
-// Names are those of a row, with their prefixes.
+// Names returns the names of a row, with their prefixes.
 func (r *Row) Names() (all []string) {
 	haproxy := r.HAProxy
 	if haproxy == "" {
@@ -258,7 +259,7 @@ func (r *Row) Names() (all []string) {
 	return all
 }
 
-// name is the first of a row, without a prefix.
+// name returns the first name of a row, without a prefix.
 func (r *Row) name() string {
 	if r.NGINX != "-" {
 		return r.NGINX
@@ -266,10 +267,10 @@ func (r *Row) name() string {
 	return r.HAProxy
 }
 
-// Table returns all annotations that are known.
+// Table returns all known annotations.
 func Table() []Row { return slices.Clone(table) }
 
-// Of returns the row of an annotation; nil: there is none.
+// Of returns the row of an annotation by any of its names; nil: there is none.
 func Of(name string) *Row {
 	if i, ok := index()[name]; ok {
 		return &table[i]
@@ -277,7 +278,7 @@ func Of(name string) *Row {
 	return nil
 }
 
-// unknown guesses what was meant.
+// unknown guesses the intended name.
 func unknown(name string, guess bool) string {
 	prefix, rest, _ := strings.Cut(name, "/")
 	for _, known := range names() {
@@ -288,7 +289,7 @@ func unknown(name string, guess bool) string {
 	return "it is not known, and does nothing: docs/annotations.md lists all that are"
 }
 
-// names are all that are known, sorted.
+// names are all known names, sorted.
 var names = sync.OnceValue(func() []string { return slices.Sorted(maps.Keys(index())) })
 
 // table has all annotations.

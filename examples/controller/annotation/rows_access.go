@@ -54,7 +54,8 @@ var access = []Row{
 	}},
 }
 
-// origin is one of CORS, with a wildcard or without. Apps have schemes of their own.
+// origin matches an origin of CORS, with or without a wildcard. Apps have their own
+// schemes.
 var origin = regexp.MustCompile(`^([a-z]{2,30})://(\*\.)?([a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:[0-9]{1,5})?$`)
 
 func (c *CORS) allow(s string) string {
@@ -85,7 +86,7 @@ func (c *CORS) allow(s string) string {
 	return ""
 }
 
-// cors lets pages of other origins read answers.
+// cors lets pages of other origins read responses.
 var cors = []Row{
 	{HAProxy: "cors-enable", NGINX: "enable-cors", Value: "true or false", Becomes: "headers of CORS, and 204 for a preflight", Differs: "a preflight is an OPTIONS with Access-Control-Request-Method",
 		set: func(r *reader, v value) (problem string) {
@@ -192,7 +193,7 @@ var rates = []Row{
 	}},
 }
 
-// setCount takes a bound; 0: there is none.
+// setCount sets a bound; 0 means none.
 func setCount(to *string, s string) string {
 	n, problem := toNumber(s, 0, maxRate)
 	if *to = strconv.Itoa(n); n == 0 {

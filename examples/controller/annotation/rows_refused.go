@@ -2,7 +2,7 @@ package annotation
 
 import "regexp"
 
-// denies finds what a snippet closes: without it something would be open.
+// denies matches a snippet that restricts access: without it something would be open.
 var denies = regexp.MustCompile(`(?i)\bdeny\s+(all|[0-9])|\bauth_(basic|request|jwt)\b|\breturn\s+4\d\d|\blimit_(req|conn)\b|\bsatisfy\b|\binternal;|\bssl_verify_client\b|\bsecrule|\b(http|tcp)-request\s+(\w+\s+)?(deny|auth|tarpit|reject|silent-drop|return)\b`)
 
 const (
@@ -11,7 +11,7 @@ const (
 	byFlag       = "it concerns all Ingresses: set it by a flag, or in a template"
 )
 
-// refused are known and not taken.
+// refused are known annotations that are not taken.
 var refused = []Row{
 	{HAProxy: "backend-config-snippet frontend-config-snippet global-config-snippet stats-config-snippet", NGINX: "configuration-snippet server-snippet stream-snippet modsecurity-snippet auth-snippet", closesOn: denies, Refused: useTemplates},
 	{HAProxy: "-", NGINX: "mirror-target mirror-host mirror-request-body", Refused: "HAProxy mirrors requests only through an agent (SPOE): write a template, or mirror in a mesh"},
@@ -53,7 +53,7 @@ var refused = []Row{
 
 const streams = "HAProxy streams, with buffers of its own"
 
-// ignored are known, and their absence changes nothing that a user notices.
+// ignored are known annotations whose absence changes nothing for a user.
 var ignored = []Row{
 	{HAProxy: "-", NGINX: "proxy-buffering proxy-request-buffering proxy-buffer-size proxy-buffers-number proxy-busy-buffers-size proxy-max-temp-file-size client-body-buffer-size", Ignored: streams},
 	{HAProxy: "-", NGINX: "proxy-http-version connection-proxy-header", Ignored: "HAProxy speaks HTTP/1.1 with keep-alive, and WebSockets need nothing"},

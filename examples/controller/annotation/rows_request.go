@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// redirects lead clients elsewhere.
+// redirects send clients elsewhere.
 var redirects = []Row{
 	{NGINX: "ssl-redirect", Value: "true or false", Closes: true,
 		Becomes: "a redirect to https for hosts that spec.tls of the Ingress names",
@@ -86,7 +86,7 @@ func toCode(s string) (code int, problem string) {
 	return toNumber(s, 301, 308)
 }
 
-// setCode takes the status of the redirect that the annotation names, and of no other.
+// setCode sets the status of the redirect that the annotation belongs to.
 func setCode(r *reader, v value) string {
 	n, problem := toCode(v.text)
 	if n > 0 && r.answer+"-code" == r.row.name() {
@@ -103,7 +103,7 @@ func (r *reader) redirectTo(url string, code int) string {
 	return problem
 }
 
-// paths change what a Service sees of a request.
+// paths change the path, host or body limit of a request.
 var paths = []Row{
 	{HAProxy: "use-regex", NGINX: "use-regex", Value: "true or false", Becomes: "paths that are regular expressions, but for those of type Exact; the longest goes first, behind exact paths and before prefixes",
 		Differs: "the case of letters counts; other Ingresses of the host keep plain paths; look-around, flags, a | outside of parentheses, a repeat or choice in a repeat, and more than two repeats without a bound are refused",
@@ -170,7 +170,7 @@ var paths = []Row{
 		}},
 }
 
-// headers are set.
+// headers set headers of requests and responses.
 var headers = []Row{
 	{HAProxy: "forwarded-for", NGINX: "-", Value: "true", Service: true, Becomes: "X-Forwarded-For, which is always set", Differs: "false is refused", set: func(r *reader, v value) string {
 		is, problem := toBool(v)
@@ -192,7 +192,7 @@ var headers = []Row{
 		}},
 }
 
-// timeouts bound how long something takes.
+// timeouts are times of HAProxy.
 var timeouts = []Row{
 	{HAProxy: "timeout-connect", NGINX: "proxy-connect-timeout", Value: "a time, such as 5s", Service: true, Becomes: "timeout connect", Differs: "5s without it", set: func(r *reader, v value) string {
 		return setTime(&r.ConnectTimeout, v)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// servers says how those of a Service are spoken to.
+// servers say how HAProxy speaks to the servers of a Service.
 var servers = []Row{
 	{NGINX: "backend-protocol", Value: "HTTP, HTTPS, GRPC, GRPCS or H2", Service: true, Becomes: "HTTP/2 or TLS to the servers",
 		Differs: "FCGI and AUTO_HTTP are refused; appProtocol of the port of a Service says the same: https, kubernetes.io/h2c, grpc",
@@ -134,14 +134,13 @@ var servers = []Row{
 	}},
 }
 
-// speak takes a protocol.
 func (s *Server) speak(protocol string) {
 	s.TLS = protocol == "HTTPS" || protocol == "GRPCS"
 	s.HTTP2 = protocol == "H2" || strings.HasPrefix(protocol, "GRPC")
 }
 
-// AppProtocol adds what the port of a Service says of its protocol, where no annotation
-// says it. What it does not know is plain HTTP, as ever.
+// AppProtocol applies the appProtocol of a Service's port, unless an annotation says
+// otherwise. An unknown protocol means plain HTTP.
 func (o *Options) AppProtocol(protocol string) {
 	if o.Closed || o.Server.TLS || o.Server.HTTP2 {
 		return
@@ -156,7 +155,7 @@ func (o *Options) AppProtocol(protocol string) {
 	}
 }
 
-// balances say how a server is chosen.
+// balances say how HAProxy chooses a server.
 var balances = []Row{
 	{HAProxy: "load-balance", NGINX: "load-balance", Value: "roundrobin, static-rr, leastconn, first, source, random, uri, hdr(NAME) or url_param NAME; round_robin", Service: true, Becomes: "balance",
 		Differs: "ewma is refused: leastconn is near to it",
@@ -209,7 +208,7 @@ var balances = []Row{
 		}},
 }
 
-// canaries make an Ingress take a part of the requests of another one for the same path.
+// canaries make an Ingress take a part of another one's requests for the same path.
 var canaries = []Row{
 	{NGINX: "canary", HAProxy: "canary", Value: "true or false", Becomes: "paths that take a part of the requests of another Ingress of the namespace for the same host and path", Differs: "all else, such as auth, is that of the other Ingress; a wrong value makes a canary without requests",
 		set: func(r *reader, v value) (problem string) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// User is one whose password is asked for.
+// User is a user with the hash of a password.
 type User struct{ Name, Hash string }
 
 // String hides the hash.
@@ -21,17 +21,18 @@ func (u User) String() string { return u.Name }
 func (u User) GoString() string { return u.Name }
 
 // maxUsers bounds the users of a Secret: HAProxy goes through them for each request.
-// maxRounds and maxCost bound how long it takes to check a password: 55 ms.
+// maxRounds and maxCost bound the time for checking a password: 55 ms.
 const maxUsers, maxRounds, maxCost = 1000, 50_000, 10
 
-// hash is one that crypt(3) knows, of more than a few rounds.
+// hash matches the hashes of crypt(3), except those with few rounds.
 var hash = regexp.MustCompile(`^\$(?:1|5|6|y|2[aby])\$(?:rounds=([0-9]{1,9})\$|([0-9]{2})\$)?[./A-Za-z0-9$=,]{8,150}$`)
 
-// yescrypt is one of up to the usual cost. Heavier ones take seconds, and 1 GB.
+// yescrypt matches those of at most the usual cost. Heavier ones take seconds, and 1
+// GB.
 var yescrypt = regexp.MustCompile(`^\$y\$j(?:[78]5|[789]T)\$`)
 
-// Cost is how many microseconds it takes HAProxy to check a password of the user, which it
-// also does with each when it reads its configuration.
+// Cost is how many microseconds HAProxy needs to check a password of the user. It also
+// does so for each user when it reads its configuration.
 func (u User) Cost() int {
 	parts := hash.FindStringSubmatch(u.Hash)
 	if len(parts) != 3 {
@@ -50,7 +51,8 @@ func (u User) Cost() int {
 	return max(rounds, 5000) / 3
 }
 
-// Users reads htpasswd's file, or a key for each user. An error never holds a hash.
+// Users reads a file of htpasswd, or one user from each key. An error never holds a
+// hash.
 func Users(data map[string][]byte, byKey bool) ([]User, error) {
 	file, ok := data["auth"]
 	var users []User
@@ -93,7 +95,7 @@ func Users(data map[string][]byte, byKey bool) ([]User, error) {
 	return users, nil
 }
 
-// userName is what stands before the colon.
+// userName matches the part before the colon.
 var userName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,100}$`)
 
 func checkUser(name, sum string) error {

@@ -5,15 +5,15 @@ import (
 	"maps"
 )
 
-// Verdict says what becomes of an annotation of an Ingress that another controller served.
+// Verdict says what becomes of an annotation that another controller served.
 type Verdict struct {
 	Name string
 	Is   string // "same", "differs", "refused", "not needed" or "unknown"
-	Why  string // "" where it is the same
+	Why  string // "" if it is the same
 }
 
-// Verdicts says of each annotation of ours what becomes of it. wrong has the reasons that
-// only who reads more than annotations knows, by name.
+// Verdicts returns a verdict for each annotation with our prefixes. wrong adds refusals
+// by name that only a reader of the whole Ingress finds.
 func Verdicts(of Kind, annotations, wrong map[string]string) (all []Verdict) {
 	_, problems := Read(of, annotations, Options{})
 	refused, warned := map[string]string{}, map[string]string{}
@@ -44,7 +44,7 @@ func Verdicts(of Kind, annotations, wrong map[string]string) (all []Verdict) {
 	return all
 }
 
-// String is one line.
+// String returns one line.
 func (v Verdict) String() string {
 	if v.Why == "" {
 		return fmt.Sprintf("%s: %s", v.Name, v.Is)
@@ -52,8 +52,8 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("%s: %s: %s", v.Name, v.Is, v.Why)
 }
 
-// Unsaid says what other controllers do for an Ingress with TLS that has no annotation
-// for it; a verdict without a name: nothing.
+// Unsaid returns the verdict for an Ingress with TLS that does not mention redirects.
+// Other controllers redirect it to https. A verdict without a name says nothing.
 func Unsaid(annotations map[string]string) Verdict {
 	if Given(annotations, NGINX+"ssl-redirect")+Given(annotations, NGINX+"force-ssl-redirect") != "" {
 		return Verdict{}
