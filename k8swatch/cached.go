@@ -20,8 +20,7 @@ type CachedOptions struct {
 	LabelSelector string // as in kubectl -l
 	FieldSelector string // as in kubectl --field-selector
 
-	// IndexBy is as in [Options], but only for metadata: labels, annotations, names,
-	// owners.
+	// IndexBy is as in [Options], but only for metadata: labels, annotations, names, owners.
 	IndexBy []string
 
 	// TTL is how long a fetched object is kept. If the object changes before that, it
@@ -46,8 +45,7 @@ type CachedOptions struct {
 	Logger                 *slog.Logger
 }
 
-// DefaultTTL is how long a fetched object is kept, unless [CachedOptions.TTL] says
-// otherwise.
+// DefaultTTL is how long a fetched object is kept, unless [CachedOptions.TTL] says otherwise.
 const DefaultTTL = 2*time.Minute + 10*time.Second
 
 const (
@@ -110,11 +108,10 @@ func (c *Cached[T]) Run(ctx context.Context) error {
 }
 
 // Get returns the objects whose index keys begin with the given ones, in the order of
-// [Snapshot.Get]. It first waits for the initial sync. Then it fetches the objects that
-// are not kept, each for at most 30 s. The error is a [*SyncError] if the metadata is
-// missing, a [*FetchError] if an object cannot be fetched, or the error of ctx. If
-// several fetches fail, the error names the first object in this order, not the first
-// failure.
+// [Snapshot.Get]. It first waits for the initial sync. Then it fetches the objects that are
+// not kept, each for at most 30 s. The error is a [*SyncError] if the metadata is missing, a
+// [*FetchError] if an object cannot be fetched, or the error of ctx. If several fetches fail,
+// the error names the first object in this order, not the first failure.
 func (c *Cached[T]) Get(ctx context.Context, keys ...string) ([]T, error) {
 	found, err := c.find(ctx, keys)
 	if err != nil {
@@ -136,8 +133,7 @@ func (c *Cached[T]) find(ctx context.Context, keys []string) ([]Object, error) {
 	return c.watcher.Snapshot().Get(keys...), nil
 }
 
-// load fetches the objects that are not kept. It omits objects that were deleted
-// meanwhile.
+// load fetches the objects that are not kept. It omits objects that were deleted meanwhile.
 func (c *Cached[T]) load(ctx context.Context, found []Object) ([]T, error) {
 	objs, err := c.fetched.getAll(ctx, found)
 	if err != nil {

@@ -215,8 +215,7 @@ func gone(err error) bool {
 	return d != nil && d.Name != ""
 }
 
-// keep stores an object if its version is still the newest known one, and makes room
-// for it.
+// keep stores an object if its version is still the newest known one, and makes room for it.
 func (f *fetched) keep(v version, obj Object) {
 	size := sizeOf(obj)
 	now := f.known().ByName(v.Namespace, v.Name)

@@ -143,8 +143,7 @@ func setTransport(config *rest.Config, opts *ClusterOptions) {
 	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		if t, ok := rt.(*http.Transport); ok {
-			// A handshake that began while packets were lost would delay the
-			// reconnection.
+			// A handshake that began while packets were lost would delay the reconnection.
 			t.TLSHandshakeTimeout = 5 * time.Second
 			t.HTTP2 = &http.HTTP2Config{SendPingTimeout: idle, PingTimeout: ping}
 		}

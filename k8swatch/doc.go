@@ -1,5 +1,4 @@
-// Package k8swatch watches Kubernetes resources and reads them as consistent
-// snapshots.
+// Package k8swatch watches Kubernetes resources and reads them as consistent snapshots.
 //
 // A [Watcher] keeps the objects of one resource in an ordered store, indexed by
 // JSONPath expressions and without the fields that no reader needs. It tells which
@@ -77,16 +76,14 @@
 // A consumer that derives something from each object derives it again for the listed
 // ones. If the list is not complete, it derives everything again.
 //
-// If a callback fails or panics, the watcher calls it again, with the same changes and
-// newer ones. An object that was deleted and created again while the connection was down
-// counts as both. An object that cannot be stored is refused, counted and logged; the
-// others go on.
+// If a callback fails or panics, the watcher calls it again, with the same changes and newer
+// ones. An object that was deleted and created again while the connection was down counts as
+// both. An object that cannot be stored is refused, counted and logged; the others go on.
 //
-// If the source does not answer, the watcher tries again every 0.2 to 2 seconds, without
-// end. Snapshots stay readable, and [Watcher.State] says since when they are stale.
-// Missing permissions and resources that are not installed are states too.
-// [Watcher.WaitForSync] then returns a [SyncError] that names resource and verb, and the
-// watcher goes on trying.
+// If the source does not answer, the watcher tries again every 0.2 to 2 seconds, without end.
+// Snapshots stay readable, and [Watcher.State] says since when they are stale. Missing
+// permissions and resources that are not installed are states too. [Watcher.WaitForSync] then
+// returns a [SyncError] that names resource and verb, and the watcher goes on trying.
 //
 // # Reading
 //
@@ -96,13 +93,12 @@
 //
 // # Memory
 //
-// A watcher never stores metadata.managedFields and kubectl's last-applied annotation:
-// they double the size of an object. [Options.IgnoreFields] drops more. Typed objects
-// share the strings of their labels and annotations. Unstructured objects are stored as
-// JSON, in a sixth of the memory of nested maps. A read decodes them in some ten
-// microseconds. All readers share a decoded object while one of them holds it. The
-// watcher trims initial objects as they arrive, so the first sync needs little more
-// memory than the final store.
+// A watcher never stores metadata.managedFields and kubectl's last-applied annotation: they
+// double the size of an object. [Options.IgnoreFields] drops more. Typed objects share the
+// strings of their labels and annotations. Unstructured objects are stored as JSON, in a
+// sixth of the memory of nested maps. A read decodes them in some ten microseconds. All
+// readers share a decoded object while one of them holds it. The watcher trims initial
+// objects as they arrive, so the first sync needs little more memory than the final store.
 //
 // An update costs microseconds at any size of the store, even with a snapshot each time:
 // snapshots share all unchanged nodes of the sorted trees.

@@ -105,10 +105,9 @@ func (e *Election) Leader() string {
 	return e.leader
 }
 
-// Leading reports whether this candidate leads now. It also checks the clock: it is
-// false once the last successful renewal is older than the renew deadline. Ask it
-// before each call that changes something. A frozen process sees false as soon as it
-// runs again.
+// Leading reports whether this candidate leads now. It also checks the clock: it is false
+// once the last successful renewal is older than the renew deadline. Ask it before each call
+// that changes something. A frozen process sees false as soon as it runs again.
 func (e *Election) Leading() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,11 +125,10 @@ func (e *Election) Leading() bool {
 // a term ends with ctx and when leadership is lost. Then lead must return soon: the
 // next term does not begin before that.
 //
-// When ctx ends, Run waits for lead and releases the Lease, so that another candidate
-// takes over soon. If lead takes longer than the renew deadline, Run cannot release the
-// Lease, and it has to expire. When lead returns early, Run releases the Lease too, and
-// stands again a retry period later. Run returns nil, or [ErrStarted] if it runs
-// already.
+// When ctx ends, Run waits for lead and releases the Lease, so that another candidate takes
+// over soon. If lead takes longer than the renew deadline, Run cannot release the Lease, and
+// it has to expire. When lead returns early, Run releases the Lease too, and stands again a
+// retry period later. Run returns nil, or [ErrStarted] if it runs already.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return ErrStarted
@@ -265,10 +263,9 @@ func (t *term) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) 
 	return t.hold(ctx, r, t.LeaseLock.Create)
 }
 
-// Update implements resourcelock.Interface. It does not release the Lease before the
-// work of the term has ended, or two candidates would lead. For the same reason it does
-// not release another's Lease. client-go tries that if it could not read the Lease for
-// a while.
+// Update implements resourcelock.Interface. It does not release the Lease before the work of
+// the term has ended, or two candidates would lead. For the same reason it does not release
+// another's Lease. client-go tries that if it could not read the Lease for a while.
 func (t *term) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if r.HolderIdentity == t.e.opts.Identity {
 		return t.hold(ctx, r, t.LeaseLock.Update)

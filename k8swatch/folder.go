@@ -25,9 +25,8 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 )
 
-// settle is how long a file must be unchanged before an empty, broken or deleted one
-// counts: an editor may not have finished. A whole file is taken at once, whatever the
-// others are.
+// settle is how long a file must be unchanged before an empty, broken or deleted one counts:
+// an editor may not have finished. A whole file is taken at once, whatever the others are.
 const settle = 100 * time.Millisecond
 
 // FolderOptions of a [Folder].
@@ -62,12 +61,11 @@ type FolderOptions struct {
 // file. A folder that cannot be read deletes nothing. Nor does an empty folder in its
 // place, such as a mount point without its volume.
 //
-// Objects are decoded strictly: a field that the type does not have is an error with
-// its line. Kinds that neither client-go nor FolderOptions.Scheme knows are
-// unstructured. As with the API server, a missing namespace is "default" and stringData
-// of a Secret goes into data. Folder sets no other defaults and validates nothing else.
-// Each object has the annotation [SourceAnnotation], and a resource version that
-// changes exactly when its content does.
+// Objects are decoded strictly: a field that the type does not have is an error with its
+// line. Kinds that neither client-go nor FolderOptions.Scheme knows are unstructured. As with
+// the API server, a missing namespace is "default" and stringData of a Secret goes into data.
+// Folder sets no other defaults and validates nothing else. Each object has the annotation
+// [SourceAnnotation], and a resource version that changes exactly when its content does.
 type Folder struct {
 	dir     string
 	maxFile int64
@@ -234,8 +232,7 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return f.server.ListWatch(gvr, namespace, tweak), nil
 }
 
-// leftAlone reports whether a file that may be unfinished has not changed for long
-// enough.
+// leftAlone reports whether a file that may be unfinished has not changed for long enough.
 func (f *Folder) leftAlone(name string, t manifest.Text) bool {
 	u, ok := f.unfinished[name]
 	if !ok || fmt.Sprint(u.Err) != fmt.Sprint(t.Err) || !bytes.Equal(u.Data, t.Data) {
@@ -286,8 +283,7 @@ func (f *Folder) conclude() {
 	f.tell()
 }
 
-// keepCopies replaces the copies of changed files. The next look tries failed ones
-// again.
+// keepCopies replaces the copies of changed files. The next look tries failed ones again.
 func (f *Folder) keepCopies() (failed error) {
 	for name := range f.uncopied {
 		var text []byte

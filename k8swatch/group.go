@@ -241,10 +241,9 @@ func (g *Group) ForceSync() {
 	}
 }
 
-// Refresh lists all resources again and waits for the lists; see [Watcher.Refresh]. A
-// new leader calls it before its first deployment. The leader before it may have
-// deployed changes that a watch of this process missed. The error joins those of the
-// watchers.
+// Refresh lists all resources again and waits for the lists; see [Watcher.Refresh]. A new
+// leader calls it before its first deployment. The leader before it may have deployed changes
+// that a watch of this process missed. The error joins those of the watchers.
 func (g *Group) Refresh(ctx context.Context) error {
 	members := g.Watchers()
 	errs := make([]error, len(members))

@@ -52,8 +52,7 @@ type intake struct {
 
 var _ cache.TransformingStore = (*intake)(nil)
 
-// newIntake makes an intake with its own store. The zero kind means unstructured
-// objects.
+// newIntake makes an intake with its own store. The zero kind means unstructured objects.
 func newIntake(gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options) (*intake, error) {
 	paths, err := opts.compile(kind.Type)
 	if err != nil {
@@ -135,8 +134,7 @@ func (in *intake) entry(o Object) (*store.Entry, error) {
 	return store.NewEntry(o, keys), nil
 }
 
-// decoded converts an unstructured object into the type of a [TypedSource], if there is
-// one.
+// decoded converts an unstructured object into the type of a [TypedSource], if there is one.
 func decoded(o Object, typ reflect.Type) (Object, error) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok || typ == reflect.TypeOf(o) || typ.Kind() != reflect.Pointer {
@@ -180,8 +178,7 @@ func trim(obj Object, foreign bool) {
 	}
 }
 
-// maxShared bounds how many strings are remembered at a time, maxSharedLen their
-// length.
+// maxShared bounds how many strings are remembered at a time, maxSharedLen their length.
 const (
 	maxShared    = 1 << 13
 	maxSharedLen = 128

@@ -180,8 +180,7 @@ type Changes struct {
 	Objects []Change
 	More    int
 
-	// Snapshot is the state at exactly To, of the watcher or of all watchers of the
-	// group.
+	// Snapshot is the state at exactly To, of the watcher or of all watchers of the group.
 	Snapshot *GroupSnapshot
 }
 

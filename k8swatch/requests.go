@@ -36,10 +36,9 @@ const (
 	rewatchErrors = 100 * time.Millisecond
 )
 
-// pauses are the pauses between requests: 0.2 s, then twice as long each time up to
-// 2 s. A random part of up to half is subtracted, so that many watchers do not come
-// back at once. client-go's own reflector waits up to a minute: far too long after a
-// restart of the server.
+// pauses are the pauses between requests: 0.2 s, then twice as long each time up to 2 s. A
+// random part of up to half is subtracted, so that many watchers do not come back at once.
+// client-go's own reflector waits up to a minute: far too long after a restart of the server.
 func pauses() wait.Backoff { return backoff(minPause/2, maxPause/2, 1) }
 
 // backoff begins with first and doubles up to the bound. It adds up to jitter times as
@@ -48,11 +47,10 @@ func backoff(first, bound time.Duration, jitter float64) wait.Backoff {
 	return wait.Backoff{Duration: first, Factor: 2, Cap: bound, Jitter: jitter, Steps: math.MaxInt32}
 }
 
-// requests is the list-watch that the reflector sees. It repeats requests that may
-// succeed later, so that the reflector's own back-off never begins. It lists page by
-// page and keeps only the trimmed objects. All requests end with the round of the
-// watcher. The context of the reflector never ends: then the reflector would return at
-// once and leave a list running.
+// requests is the list-watch that the reflector sees. It repeats requests that may succeed
+// later, so that the reflector's own back-off never begins. It lists page by page and keeps
+// only the trimmed objects. All requests end with the round of the watcher. The context of
+// the reflector never ends: then the reflector would return at once and leave a list running.
 type requests struct {
 	inner    cache.ListerWatcherWithContext
 	health   *health

@@ -31,11 +31,10 @@ type Snapshot struct {
 	held     *store.Snapshot
 }
 
-// NewSnapshot makes a snapshot of given objects, without a watcher: for tests and for
-// other input. IndexBy and IgnoreFields of the options apply. The snapshot owns the
-// objects. They need the types that a watcher of the resource would store. If client-go
-// does not know the resource, all need the type of the first one. No two may have the
-// same name.
+// NewSnapshot makes a snapshot of given objects, without a watcher: for tests and for other
+// input. IndexBy and IgnoreFields of the options apply. The snapshot owns the objects. They
+// need the types that a watcher of the resource would store. If client-go does not know the
+// resource, all need the type of the first one. No two may have the same name.
 func NewSnapshot(gvr schema.GroupVersionResource, opts *Options, objs ...Object) (*Snapshot, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -95,11 +94,10 @@ func (s *Snapshot) ByName(namespace, name string) Object {
 	return nil
 }
 
-// Get returns the objects whose index keys begin with the given ones, sorted by index
-// key, namespace and name. Give all keys for an exact look-up, fewer for a prefix, none
-// for everything. The index is [Options.IndexBy], or namespace and name. If an object
-// lacks an indexed value, its key is "". An object that matches in several ways comes
-// once.
+// Get returns the objects whose index keys begin with the given ones, sorted by index key,
+// namespace and name. Give all keys for an exact look-up, fewer for a prefix, none for
+// everything. The index is [Options.IndexBy], or namespace and name. If an object lacks an
+// indexed value, its key is "". An object that matches in several ways comes once.
 func (s *Snapshot) Get(keys ...string) []Object { return Reader[Object]{s: s}.Get(keys...) }
 
 // GetSingle returns the first object that [Snapshot.Get] would, or nil.
@@ -121,10 +119,9 @@ type Reader[T Object] struct {
 // the new keys until it is released. In any other context, such as
 // context.Background(), all objects read as they are.
 //
-// If neither client-go nor the source ([TypedSource]) knows the type of a resource, T
-// is *unstructured.Unstructured. T may always be [Object]. Like a type assertion, Read
-// panics if T is not the type of the objects: at once, and even if the snapshot is
-// empty.
+// If neither client-go nor the source ([TypedSource]) knows the type of a resource, T is
+// *unstructured.Unstructured. T may always be [Object]. Like a type assertion, Read panics if
+// T is not the type of the objects: at once, and even if the snapshot is empty.
 func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
 	if s == nil {
 		panic("k8swatch: Read: the snapshot is nil: is the watcher in the group?")
@@ -191,8 +188,7 @@ func (r Reader[T]) reads(keys []string, yield func(T) bool) func(store.Object) b
 	}
 }
 
-// finds reports whether a look-up by keys finds an object. A look-up by name always
-// does.
+// finds reports whether a look-up by keys finds an object. A look-up by name always does.
 func (s *Snapshot) finds(o Object, keys []string) bool {
 	all, err := s.paths.keys(o)
 	prefix := store.Key(keys...)

@@ -32,11 +32,10 @@ type Object interface {
 // Source provides resources: a [Cluster], a [Folder] of manifests, or the in-memory
 // source of package k8swatchtest.
 type Source interface {
-	// ListWatch returns the list-watch of one resource in a namespace, or in all if
-	// namespace is empty. tweak, if not nil, sets the selectors of each request.
-	// Objects are typed if [TypeOf] names a type, and *unstructured.Unstructured
-	// otherwise. The receiver owns them and may change them. The methods of the
-	// list-watch take a context and end with it.
+	// ListWatch returns the list-watch of one resource in a namespace, or in all if namespace
+	// is empty. tweak, if not nil, sets the selectors of each request. Objects are typed if
+	// [TypeOf] names a type, and *unstructured.Unstructured otherwise. The receiver owns them
+	// and may change them. The methods of the list-watch take a context and end with it.
 	ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error)
 }
 
@@ -72,10 +71,9 @@ type MetadataSource interface {
 type TypedSource interface {
 	Source
 
-	// Scheme has the types. They embed metav1.TypeMeta and metav1.ObjectMeta, and need
-	// no list type. The source sends their objects typed or as
-	// *unstructured.Unstructured, and the watcher decodes the latter. If nil, there are
-	// no such types.
+	// Scheme has the types. They embed metav1.TypeMeta and metav1.ObjectMeta, and need no
+	// list type. The source sends their objects typed or as *unstructured.Unstructured, and
+	// the watcher decodes the latter. If nil, there are no such types.
 	Scheme() *runtime.Scheme
 }
 
@@ -122,15 +120,13 @@ func unmade(what, by string) error {
 	return fmt.Errorf("k8swatch: a %s that %s did not make", what, by)
 }
 
-// TypeOf returns the Go type of the objects of a resource, such as
-// *networkingv1.Ingress. It returns nil if client-go's scheme does not know the
-// resource. Then objects are *unstructured.Unstructured, unless a [TypedSource] has a
-// type.
+// TypeOf returns the Go type of the objects of a resource, such as *networkingv1.Ingress. It
+// returns nil if client-go's scheme does not know the resource. Then objects are
+// *unstructured.Unstructured, unless a [TypedSource] has a type.
 func TypeOf(gvr schema.GroupVersionResource) reflect.Type { return memapi.KindFor(gvr).Type }
 
-// Static is a [Source] of objects that never change, such as the fixtures of a test.
-// Its watchers sync at once, and it needs no goroutine. All methods may be called
-// concurrently.
+// Static is a [Source] of objects that never change, such as the fixtures of a test. Its
+// watchers sync at once, and it needs no goroutine. All methods may be called concurrently.
 type Static struct {
 	server  *memapi.Server
 	types   memapi.Types

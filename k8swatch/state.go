@@ -195,8 +195,7 @@ func (h *health) wait(ctx context.Context, round int) (int, error) {
 	}
 }
 
-// lateError ends a wait. The cause is the last answer of the source, nil if there was
-// none.
+// lateError ends a wait. The cause is the last answer of the source, nil if there was none.
 type lateError struct {
 	after      time.Duration
 	cause, end error

@@ -57,8 +57,7 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 	return w, err
 }
 
-// newWatcher makes a watcher of objects of a kind. The zero kind means unstructured
-// objects.
+// newWatcher makes a watcher of objects of a kind. The zero kind means unstructured objects.
 func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options) (*Watcher, error) {
 	in, err := newIntake(gvr, kind, opts)
 	if err != nil {

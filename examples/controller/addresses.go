@@ -35,9 +35,8 @@ func cidrs(list *[]netip.Prefix) func(string) error {
 	}
 }
 
-// listen notes where HAProxy and the controller listen, which special addresses
-// endpoints may have, and which proxies to trust. With -demo its backends are among
-// these addresses.
+// listen notes where HAProxy and the controller listen, which special addresses endpoints may
+// have, and which proxies to trust. With -demo its backends are among these addresses.
 func (c *controller) listen() (err error) {
 	if c.settings.Fleet, err = c.fleet(); err != nil {
 		return err

@@ -9,8 +9,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// newObserver makes metrics, log and checks of the controller. Call it before the bus
-// starts.
+// newObserver makes metrics, log and checks of the controller. Call it before the bus starts.
 //
 // There are no traces without an exporter, which would bring gRPC to every user of the
 // SDK. For traces copy traced.go of examples/traced here, and call its Export with

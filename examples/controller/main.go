@@ -31,8 +31,7 @@ import (
 
 func main() { command.Main(run) }
 
-// run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a
-// difference.
+// run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a difference.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	log, out := command.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)

@@ -85,8 +85,7 @@ func (c *controller) awaitTemplates(ctx context.Context) error {
 	}
 }
 
-// templatesAreBroken is a check. Its error says why HAProxy serves the stored
-// configuration.
+// templatesAreBroken is a check. Its error says why HAProxy serves the stored configuration.
 func (c *controller) templatesAreBroken() error {
 	if err := c.broken.Load(); err != nil {
 		return fmt.Errorf("HAProxy serves the stored configuration until they are mended: %w", *err)

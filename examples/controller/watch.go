@@ -255,8 +255,7 @@ func (n *namespaces) Set(text string) error {
 // has reports whether the objects of a namespace are watched.
 func (n namespaces) has(name string) bool { return len(n) == 0 || slices.Contains(n, name) }
 
-// checkNamespaces checks -namespace, and that other flags name objects in these
-// namespaces.
+// checkNamespaces checks -namespace, and that other flags name objects in these namespaces.
 func (c *config) checkNamespaces() {
 	for _, name := range c.namespaces {
 		if len(c.namespaces) > 1 && !isLabel(name) {

@@ -6,15 +6,13 @@
 //
 // FOLDER may also be a file in the folder, under another name than haproxy.cfg.
 //
-// The URL is that of a Dataplane API: http://host:port, https://host:port or
-// unix:///path. The credentials are in a file with one line NAME:PASSWORD, or in
-// HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD in the environment. A flag
-// would show them in the list of processes. The configuration names its files below
-// -base, by default /etc/haproxy.
+// The URL is that of a Dataplane API: http://host:port, https://host:port or unix:///path.
+// The credentials are in a file with one line NAME:PASSWORD, or in HAPTIC_DATAPLANE_USERNAME
+// and HAPTIC_DATAPLANE_PASSWORD in the environment. A flag would show them in the list of
+// processes. The configuration names its files below -base, by default /etc/haproxy.
 //
-// With -local HAProxy runs on this host, and DIR holds its state. The configuration
-// names its files below DIR by their whole path. It declares a socket for changes
-// without a reload:
+// With -local HAProxy runs on this host, and DIR holds its state. The configuration names its
+// files below DIR by their whole path. It declares a socket for changes without a reload:
 //
 //	stats socket DIR/run/haproxy.sock level admin expose-fd listeners
 //

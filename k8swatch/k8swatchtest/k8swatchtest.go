@@ -43,8 +43,7 @@ type Source struct {
 
 var _ k8swatch.MetadataSource = (*Source)(nil)
 
-// NewSource returns a source that holds the objects. It panics where [Source.Apply]
-// does.
+// NewSource returns a source that holds the objects. It panics where [Source.Apply] does.
 func NewSource(objs ...runtime.Object) *Source {
 	s := &Source{
 		server:    memapi.New(),

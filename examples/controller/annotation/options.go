@@ -1,7 +1,6 @@
-// Package annotation says what the annotations of Ingresses and Services mean. [Read]
-// turns them into [Options], which templates print. One table lists all of them. The
-// package knows neither clusters nor HAProxy's files: its callers check the content of
-// Secrets.
+// Package annotation says what the annotations of Ingresses and Services mean. [Read] turns
+// them into [Options], which templates print. One table lists all of them. The package knows
+// neither clusters nor HAProxy's files: its callers check the content of Secrets.
 package annotation
 
 import (

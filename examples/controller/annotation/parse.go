@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The bounds of the value of one annotation, so that no Ingress makes a configuration
-// large.
+// The bounds of the value of one annotation, so that no Ingress makes a configuration large.
 const (
 	MaxCIDRs    = 500                 // of a list of addresses
 	MaxHeaders  = 50                  // that are set

@@ -13,8 +13,7 @@ import (
 // most. With three it takes seconds, and then HAProxy's watchdog ends the process.
 const MaxPattern, MaxSteps, maxProgram = 512, 16 * subject * subject, 2000
 
-// subject is the longest text that is matched, and costly is the number of steps in
-// 2 ms.
+// subject is the longest text that is matched, and costly is the number of steps in 2 ms.
 const subject, costly = 8000, 4_000_000
 
 // CheckPattern checks a regular expression for the beginning of a path, and counts its

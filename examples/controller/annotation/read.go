@@ -136,9 +136,8 @@ func UsesRegex(annotations map[string]string) bool {
 	return o.Regex
 }
 
-// Read returns the options that the annotations of an object ask for, and their
-// problems. For a Service, base has the options of an Ingress, and the Service adds to
-// them.
+// Read returns the options that the annotations of an object ask for, and their problems. For
+// a Service, base has the options of an Ingress, and the Service adds to them.
 func Read(of Kind, annotations map[string]string, base Options) (Options, []Problem) {
 	r := &reader{Options: base}
 	all := ours(annotations)

@@ -54,8 +54,7 @@ var access = []Row{
 	}},
 }
 
-// origin matches an origin of CORS, with or without a wildcard. Apps have their own
-// schemes.
+// origin matches an origin of CORS, with or without a wildcard. Apps have their own schemes.
 var origin = regexp.MustCompile(`^([a-z]{2,30})://(\*\.)?([a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:[0-9]{1,5})?$`)
 
 func (c *CORS) allow(s string) string {

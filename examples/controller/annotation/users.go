@@ -27,8 +27,7 @@ const maxUsers, maxRounds, maxCost = 1000, 50_000, 10
 // hash matches the hashes of crypt(3), except those with few rounds.
 var hash = regexp.MustCompile(`^\$(?:1|5|6|y|2[aby])\$(?:rounds=([0-9]{1,9})\$|([0-9]{2})\$)?[./A-Za-z0-9$=,]{8,150}$`)
 
-// yescrypt matches those of at most the usual cost. Heavier ones take seconds, and 1
-// GB.
+// yescrypt matches those of at most the usual cost. Heavier ones take seconds, and 1 GB.
 var yescrypt = regexp.MustCompile(`^\$y\$j(?:[78]5|[789]T)\$`)
 
 // Cost is how many microseconds HAProxy needs to check a password of the user. It also
@@ -51,8 +50,7 @@ func (u User) Cost() int {
 	return max(rounds, 5000) / 3
 }
 
-// Users reads a file of htpasswd, or one user from each key. An error never holds a
-// hash.
+// Users reads a file of htpasswd, or one user from each key. An error never holds a hash.
 func Users(data map[string][]byte, byKey bool) ([]User, error) {
 	file, ok := data["auth"]
 	var users []User

@@ -1,5 +1,4 @@
-// Package errorpages reads responses that HAProxy sends in place of its own error
-// pages.
+// Package errorpages reads responses that HAProxy sends in place of its own error pages.
 package errorpages
 
 import (

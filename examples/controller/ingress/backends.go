@@ -20,49 +20,49 @@ import (
 // serviceName names a Service.
 type serviceName struct{ namespace, name string }
 
-// portRef is how an Ingress names a port of a Service.
+// portRef is an Ingress's reference to a port of a Service.
 type portRef struct {
 	serviceName
 	port    networkingv1.ServiceBackendPort
-	options *annotation.Options // that the Ingress asks for; nil: none
+	options *annotation.Options // options of the Ingress; nil: none
 }
 
-// madePort is what a port of a Service became.
+// madePort is the result for a reference to a port of a Service.
 type madePort struct {
 	portRef
-	name    string                  // of the backend; "" where there is none
-	asks    *annotation.Options     // of Ingress and Service together
-	problem *problem                // said of the first path of each Ingress that leads here
-	guessed bool                    // whether another Service was meant
+	name    string                  // of the backend; "" if there is none
+	asks    *annotation.Options     // options of Ingress and Service together
+	problem *problem                // reported at the first path of each Ingress that leads here
+	guessed bool                    // a Service with a similar name was looked for
 	paths   int                     // how many lead here
-	sayers  []*networkingv1.Ingress // of which the problem was said
+	sayers  []*networkingv1.Ingress // Ingresses with a report of the problem
 }
 
-// backend is one that was made.
+// backend is a backend in the making.
 type backend struct {
 	*Backend
 	service       string
 	ing           *networkingv1.Ingress // the oldest that names it
 	fresh         int                   // the step that made it
-	of            portRef               // the first that led here: others may, too, by the name of the port or by what the Service asks for
+	of            portRef               // the first reference to it; others may differ in the port's name or in options
 	asks          *annotation.Options
-	ports         int // how many lead here
-	servers, read int // what it took of its space
+	ports         int // how many references lead here
+	servers, read int // its part of the space
 }
 
-// problem is what is wrong with a part of an Ingress.
+// problem is a mistake in a part of an Ingress.
 type problem struct {
 	end, reason, detail string
-	served              bool // no rule leaves it out: it is there, and waits for something
+	served              bool // no rule refuses it: it exists, and waits for something
 }
 
 func (p *problem) equal(other *problem) bool {
 	return p == other || p != nil && other != nil && *p == *other
 }
 
-// backend returns the name of the backend for a port of a Service. A Service
-// without endpoints is a backend without servers, which answers 503, and so is
-// one that does not exist: its requests must not fall to another path.
+// backend returns the name of the backend for a port of a Service. A Service that has
+// no endpoints or does not exist is a backend without servers, which answers 503. Its
+// requests must not fall to another path.
 func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend, options *annotation.Options) (string, bool) {
 	switch {
 	case ref.Service == nil && ref.Resource != nil:
@@ -134,7 +134,7 @@ func (b *builder) makeBackend(ref portRef) *madePort {
 	switch {
 	case !ok:
 		back.Backend = b.slots.keep(made.name, made.asks, b.ing)
-	case b.fast.is: // the slots hear of it once nothing is in doubt
+	case b.fast.is: // the slots get it once nothing is in doubt
 		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, b.ing))
 		return made
 	default:
@@ -144,7 +144,7 @@ func (b *builder) makeBackend(ref portRef) *madePort {
 	return made
 }
 
-// serving is what a backend gets servers from.
+// serving has all that a backend needs to get its servers.
 type serving struct {
 	*backend
 	name      string
@@ -158,7 +158,7 @@ func (s serving) assign(slots *Slots) {
 	s.backend.Backend = slots.assign(s.name, s.addresses, s.limit, s.asks, s.svc, s.ing)
 }
 
-// serving looks for the endpoints of a backend.
+// serving finds the endpoints of a backend.
 func (b *builder) serving(back *backend, name string, svc *corev1.Service, used *corev1.ServicePort, ing *networkingv1.Ingress) serving {
 	var addresses []string
 	limit, sp := b.limits.ServersPerBackend, b.space
@@ -175,7 +175,7 @@ func (b *builder) serving(back *backend, name string, svc *corev1.Service, used 
 	return serving{back, name, addresses, limit, svc, ing}
 }
 
-// findBackend says which Service and port are meant, and what is wrong with that.
+// findBackend finds the Service and the port of a reference, and reports mistakes in it.
 func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service, used *corev1.ServicePort, ok bool) {
 	ns, wanted := ref.namespace, ref.port
 	made = &madePort{portRef: ref, asks: ref.options}
@@ -223,13 +223,13 @@ func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service,
 	return made, svc, used, ok
 }
 
-// externalName is the host of a Service of that type, as DNS has it.
+// externalName returns the host of an ExternalName Service, as in DNS.
 func externalName(svc *corev1.Service) string {
 	return strings.ToLower(strings.TrimSuffix(svc.Spec.ExternalName, "."))
 }
 
-// externalPort is the port of a Service of the type ExternalName, which need not list it;
-// nil: the Service is not served, as it is told.
+// externalPort returns the port of an ExternalName Service, which need not list it.
+// nil: the Service is refused.
 func (b *builder) externalPort(svc *corev1.Service, wanted networkingv1.ServiceBackendPort) *corev1.ServicePort {
 	port := &corev1.ServicePort{Port: wanted.Number}
 	if found, _ := b.findPort(svc, wanted, ""); found != nil {
@@ -260,11 +260,11 @@ func (b *builder) externalPort(svc *corev1.Service, wanted networkingv1.ServiceB
 	return port
 }
 
-// maxGuesses bounds how often a build looks for the Service of a namespace that was
-// meant, and maxGuessed among how many.
+// maxGuesses bounds how often a build looks for the intended Service of a namespace,
+// and maxGuessed among how many.
 const maxGuesses, maxGuessed = 10, 1000
 
-// meantService asks whether another Service was meant; "" if none has a name like it.
+// meantService suggests an existing Service; "" if none has a similar name.
 func (b *builder) meantService(namespace, name string) string {
 	if b.space.guesses++; b.cluster.Services == nil || b.space.guesses > maxGuesses {
 		return ""
@@ -278,7 +278,7 @@ func (b *builder) meantService(namespace, name string) string {
 	return ""
 }
 
-// findPort finds a port among those of a Service that can be used.
+// findPort finds a port among the usable ones of a Service.
 func (b *builder) findPort(svc *corev1.Service, wanted networkingv1.ServiceBackendPort, name string) (*corev1.ServicePort, string) {
 	limit := b.limits.PortsPerService
 	ports := svc.Spec.Ports[:min(len(svc.Spec.Ports), limit)]
@@ -315,14 +315,13 @@ func listPorts(ports []corev1.ServicePort) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// endpoints returns the addresses behind a port of a Service, and how many of
-// them can serve.
+// endpoints returns the addresses behind a port of a Service, and how many of them may serve.
 func (b *builder) endpoints(svc *corev1.Service, port *corev1.ServicePort) (addresses []string, limit int) {
 	l, sp := &b.limits, b.space
 	refuse := func(format string, values ...any) {
 		b.tell("Service", svc, reconcile.Refusal{Reason: fmt.Sprintf(format, values...)})
 	}
-	// Endpoints that are not ready are read, too, so that reading has bounds of its own.
+	// It also reads endpoints that are not ready, so reading has its own bounds.
 	left := min(2*l.ServersPerBackend, 3*l.ServersPerNamespace-sp.read)
 	if left <= 0 {
 		sp.bit = true
@@ -360,9 +359,9 @@ func (b *builder) endpoints(svc *corev1.Service, port *corev1.ServicePort) (addr
 	return addresses, limit
 }
 
-// firstEndpoints cuts slices to the first addresses behind a port, and reads as many
-// slices: each may have 100 ports, and no address. count is how many addresses are left,
-// of total or more.
+// firstEndpoints cuts slices to the first addresses behind a port. It reads at most
+// limit slices: each may have 100 ports, and no address. count is the number of
+// addresses left, of total or more.
 func firstEndpoints(all []*discoveryv1.EndpointSlice, port string, limit int) (first []*discoveryv1.EndpointSlice, count, total int) {
 	most := limit
 	for i, s := range all {

@@ -14,24 +14,23 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Builder makes what [Build] makes, and keeps what it made, so that a change costs what
-// it changes. Where it is not certain that only that changes, it builds all. The zero
-// value is ready. Its methods and [Routes.Accepted] are called from one goroutine at a
-// time.
+// Builder makes what [Build] makes, but remakes only what a change affects. If it is
+// not certain what that is, it builds everything. The zero value is ready. Call its
+// methods and [Routes.Accepted] from one goroutine at a time.
 type Builder struct {
 	Slots Slots
 
-	last           *builder // nil: nothing is known of the last build
+	last           *builder // nil: the next build builds everything
 	routes         *Routes  // of the last build
-	whole, changed int      // builds of all, and of changes alone
+	whole, changed int      // builds of everything, and of changes alone
 }
 
-// Change is an object that may have changed, as it was in the last build and as it is
-// now; nil: it was, or is, not there.
+// Change is an object that may have changed: in the last build and now. nil: it did
+// not, or does not, exist.
 type Change[T any] struct{ Was, Is *T }
 
-// Changes are all objects that differ between the clusters of two builds, and maybe
-// others, but for IngressClasses.
+// Changes has all objects that differ between the clusters of two builds, except
+// IngressClasses. It may have other objects too.
 type Changes struct {
 	Ingresses []Change[networkingv1.Ingress]
 	Services  []Change[corev1.Service]
@@ -39,12 +38,11 @@ type Changes struct {
 	Secrets   []Change[corev1.Secret]
 }
 
-// Build returns the routes of a cluster, which differs by changes from the one of the last
-// call; nil: nobody knows how. What is the same as in the routes before is the same
-// memory.
+// Build returns the routes of a cluster. changes are those since the cluster of the
+// last call; nil: unknown. Parts that are equal to the last routes share their memory.
 func (d *Builder) Build(c *Cluster, changes *Changes) *Routes {
 	last := d.last
-	d.last = nil // until it is made: a panic leaves no half of it behind
+	d.last = nil // until the build succeeds: a panic leaves no half of one behind
 	if last != nil && changes != nil && last.follows(c) {
 		if routes := last.apply(c, changes); routes != nil {
 			d.last, d.changed, d.routes = last, d.changed+1, routes
@@ -54,33 +52,33 @@ func (d *Builder) Build(c *Cluster, changes *Changes) *Routes {
 	d.whole++
 	b := build(c, &d.Slots)
 	b.routes.Keep(d.routes)
-	if d.routes = b.routes; c.Excluded.Empty() && c.Hosts != nil { // a trial leaves other slots behind
+	if d.routes = b.routes; c.Excluded.Empty() && c.Hosts != nil { // a build with quarantined resources leaves other slots behind
 		d.last = b
 	}
 	return b.routes
 }
 
-// fast is what a builder knows that has built all, to apply changes to that.
+// fast is the state for applying changes to a build.
 type fast struct {
-	is        bool                        // a change is applied
-	doubt     bool                        // it is not certain what the change means
-	accepted  bool                        // the routes were
-	revision  int                         // of Hosts, when it was last read or written by these routes
-	waited    bool                        // claims were not dealt with in the order of age
-	contested map[claim]bool              // more than one asked for it
-	odd       map[serviceName]bool        // Ingresses that have not all that they ask for
+	is        bool                        // a change is being applied
+	doubt     bool                        // the effect of the change is not certain
+	accepted  bool                        // the routes were accepted
+	revision  int                         // of Hosts, when these routes last read or wrote it
+	waited    bool                        // some claims were not settled in the order of age
+	contested map[claim]bool              // claims that several Ingresses asked for
+	odd       map[serviceName]bool        // Ingresses that lack something they ask for, or depend on other objects
 	ports     map[serviceName][]*madePort // nil: see index
-	before    map[string]told             // what was said before
-	mute      bool                        // nothing is said
+	before    map[string]told             // what the last build reported
+	mute      bool                        // report nothing
 	step      step
 	pending   int             // the last step of Ingresses, until it is accepted
-	forget    map[string]bool // backends and certificates that went with it
+	forget    map[string]bool // backends and certificates that the step removed
 	accept    func()          // see Routes
-	touched   map[string]bool // resources of which all that is to be said is said anew
-	serve     []serving       // what is to be served anew
+	touched   map[string]bool // resources whose reports are made anew
+	serve     []serving       // backends whose servers are assigned anew
 }
 
-// check doubts what is not so.
+// check causes doubt if a condition does not hold.
 func (f *fast) check(is bool) bool {
 	f.doubt = f.doubt || !is
 	return is
@@ -100,14 +98,14 @@ func (f *fast) isOdd(ing *networkingv1.Ingress) {
 	f.odd[serviceName{ing.Namespace, ing.Name}] = true
 }
 
-// made keeps the index of ports, where there is one.
+// made adds a port to the index, if there is one.
 func (f *fast) made(m *madePort) {
 	if f.ports != nil {
 		f.ports[m.serviceName] = append(f.ports[m.serviceName], m)
 	}
 }
 
-// follows reports whether all but the resources is as it was in the last build.
+// follows reports whether everything except the resources is as in the last build.
 func (b *builder) follows(c *Cluster) bool {
 	was, next := b.cluster, b.routes.Next
 	return c.Excluded.Empty() && c.Hosts == was.Hosts && c.Addresses == was.Addresses && c.Limits == was.Limits &&
@@ -115,8 +113,8 @@ func (b *builder) follows(c *Cluster) bool {
 		c.Hosts.isAt(b.fast.revision) && (!b.fast.accepted || b.settled())
 }
 
-// settled reports whether claims that were dealt with by what was served before would be
-// dealt with the same by what is served now.
+// settled reports whether the present holders would settle all claims as the former
+// holders did.
 func (b *builder) settled() bool {
 	if b.fast.waited {
 		same := len(b.had) == len(b.owner.base)
@@ -129,8 +127,8 @@ func (b *builder) settled() bool {
 	return !b.fast.waited
 }
 
-// apply returns the routes after some changes; nil: only a build of all is certain. Then
-// the builder is of no use any more.
+// apply returns the routes after some changes. nil: the effect is not certain, and
+// everything must be built. Then this builder is useless.
 func (b *builder) apply(c *Cluster, changes *Changes) *Routes {
 	last, before := b.routes, b.told
 	b.cluster, b.judge, b.routes = c, newJudge(c.Addresses), &Routes{FileOwners: map[dataplane.Position][]any{}, Expiry: last.Expiry, Next: last.Next}
@@ -192,7 +190,7 @@ func (b *builder) isUsed(s Change[corev1.Secret]) bool {
 	return false
 }
 
-// touchedServices are those that changed, or whose endpoints did.
+// touchedServices returns the Services that changed, or whose endpoints changed.
 func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
 	names = b.fast.step.again
 	touch := func(name serviceName) {
@@ -223,8 +221,7 @@ func (b *builder) touchedServices(changes *Changes) (names []serviceName) {
 	return names
 }
 
-// mayBeMeant reports whether a Service that comes or goes may be the one that is meant by
-// a name that no Service has.
+// mayBeMeant reports whether a Service that comes or goes has a name like a missing one.
 func (b *builder) mayBeMeant(svc *corev1.Service) bool {
 	sp := b.spaces[svc.Namespace]
 	if sp == nil || sp.guesses == 0 {
@@ -238,7 +235,7 @@ func (b *builder) mayBeMeant(svc *corev1.Service) bool {
 	return len(b.cluster.Services(svc.Namespace)) >= maxGuessed
 }
 
-// remake makes what depends on a Service and its endpoints.
+// remake makes everything that depends on a Service and its endpoints.
 func (b *builder) remake(of serviceName) {
 	if b.space = b.spaceOf(of.namespace); !b.isWithin(b.space) {
 		b.fast.doubt = true
@@ -269,7 +266,7 @@ func (b *builder) remake(of serviceName) {
 	b.fast.doubt = b.fast.doubt || !b.isWithin(b.space)
 }
 
-// serveAnew gives servers to the backends that were made.
+// serveAnew assigns servers to the remade backends.
 func (b *builder) serveAnew() {
 	e := &b.fast.step.backends
 	for _, s := range b.fast.serve {
@@ -281,11 +278,10 @@ func (b *builder) serveAnew() {
 	}
 }
 
-// table is a map with changes that do not count yet. The zero value of V stands for
-// what is not there.
+// table is a map with pending changes. The zero value of V means that a key is absent.
 type table[K, V comparable] struct {
 	base map[K]V
-	over map[K]V // nil: changes count at once
+	over map[K]V // nil: changes apply at once
 }
 
 func (t *table[K, V]) get(key K) V {
@@ -303,7 +299,7 @@ func (t *table[K, V]) set(key K, v V) {
 	}
 }
 
-// commit makes the changes count.
+// commit applies the pending changes.
 func (t *table[K, V]) commit() {
 	var none V
 	for key, v := range t.over {
@@ -314,10 +310,10 @@ func (t *table[K, V]) commit() {
 	t.over = nil
 }
 
-// edits are what goes from a sorted list, and what comes.
+// edits are entries that leave a sorted list, and entries that join it.
 type edits[T any] struct{ gone, come []T }
 
-// apply returns the list after the edits: the same memory where that is equal.
+// apply returns the list after the edits. If nothing changes, it returns the same memory.
 func (e *edits[T]) apply(list []T, compare func(x, y T) int, equal func(x, y T) bool) []T {
 	gone, come := e.gone, e.come
 	slices.SortFunc(gone, compare)
@@ -347,8 +343,7 @@ func (e *edits[T]) apply(list []T, compare func(x, y T) int, equal func(x, y T) 
 	return append(now, list...)
 }
 
-// sayAnew puts what was said now in the place of all that was said before of the resources
-// that were touched.
+// sayAnew replaces the reports on the touched resources.
 func (b *builder) sayAnew(last []reconcile.Refusal, before map[string]told) []reconcile.Refusal {
 	e := edits[reconcile.Refusal]{come: b.routes.Refused}
 	for resource, now := range b.told {

@@ -17,14 +17,14 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// pemFile is what HAProxy reads of a Secret: a certificate that it takes, and its key.
+// pemFile is the file for HAProxy from a Secret: a valid certificate and its key.
 type pemFile struct {
 	content             []byte
 	names               []string // in the certificate; in lower case, sorted
 	notBefore, notAfter time.Time
 }
 
-// readPEM checks what a Secret, or a file made of one, holds.
+// readPEM checks the content of a Secret, or of a file made from one.
 func readPEM(file string, crt, key []byte, maxChain int) (*pemFile, error) {
 	content, leaf, err := tlspair.File(crt, key, maxChain)
 	if err = cmp.Or(err, dataplane.CheckFileName(dataplane.Certificate, file)); err != nil {
@@ -55,29 +55,29 @@ func (p *pemFile) covers(host string) bool {
 	return found
 }
 
-// dated reports whether there is a certificate, and whether clients accept it by its
-// dates; zero: they do at all times.
+// dated reports whether there is a certificate and its dates allow its use. If now is
+// zero, dates do not count.
 func (p *pemFile) dated(now time.Time) bool {
 	return p != nil && (now.IsZero() || !now.Before(p.notBefore) && now.Before(p.notAfter))
 }
 
-// checkedSecret is what a Secret was found to hold, so that a render looks only at
-// those that changed.
+// checkedSecret is the result of checking a Secret, so that a render checks only
+// changed ones.
 type checkedSecret struct {
 	secret *corev1.Secret
-	newest *pemFile // in the Secret; nil: see err
+	newest *pemFile // of the Secret; nil: see err
 	err    error
-	// inUse is the newest, or the one that was in use before, where the newest cannot be
-	// used or, by its dates, not now: a bad renewal would take a site down that works.
+	// inUse is the newest one or, if that is unusable or not valid now, the one in use
+	// before. So a bad renewal does not break a working site.
 	inUse *pemFile
 }
 
-// check returns what is used of a Secret.
+// check returns the certificate to use for a Secret.
 func (s *Slots) check(file string, secret *corev1.Secret, maxChain int, now time.Time) checkedSecret {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, known := s.checked[file]
-	if known && c.secret.UID != secret.UID { // its owner deleted that one
+	if known && c.secret.UID != secret.UID { // the owner deleted the former Secret
 		c = checkedSecret{}
 		delete(s.deployed, file)
 	}
@@ -99,7 +99,7 @@ func (s *Slots) check(file string, secret *corev1.Secret, maxChain int, now time
 	return c
 }
 
-// gone forgets a Secret: what its owner deletes is used no longer.
+// gone forgets a Secret: after its deletion its certificate is no longer used.
 func (s *Slots) gone(file string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,12 +107,12 @@ func (s *Slots) gone(file string) {
 	delete(s.deployed, file)
 }
 
-// UsualWarning and ShareOfLife bound how long before its end a certificate is warned of:
-// 7 days, or for one that lives shorter than 42 days a sixth of its life. Tools renew when
-// a third is left, so that a warning says that they did not.
+// UsualWarning and ShareOfLife say how long before its end Build warns of a
+// certificate: 7 days, or a sixth of a life below 42 days. Tools renew when a third is
+// left, so a warning means that they did not.
 const UsualWarning, ShareOfLife = 7 * 24 * time.Hour, 6
 
-// warnsAt is when a certificate is warned of.
+// warnsAt returns when Build begins to warn of a certificate.
 func (b *builder) warnsAt(p *pemFile) time.Time {
 	before := b.cluster.ExpiryWarning
 	if before == 0 {
@@ -121,8 +121,8 @@ func (b *builder) warnsAt(p *pemFile) time.Time {
 	return p.notAfter.Add(-before)
 }
 
-// reportSecrets says which Secrets are wrong, each once for all Ingresses that name it,
-// and when another look at them says something else.
+// reportSecrets reports the problems of Secrets, each once for all Ingresses that name
+// it. It also notes the date when the report changes.
 func (b *builder) reportSecrets(certs []*tlsFile) {
 	for _, cert := range certs {
 		c := &cert.checked
@@ -172,14 +172,14 @@ func (b *builder) reportDates(cert *tlsFile, p *pemFile) {
 	b.lookAt(p.notAfter)
 }
 
-// lookAt has Secrets looked at again when a date has come.
+// lookAt notes a date at which Secrets must be checked again.
 func (b *builder) lookAt(when time.Time) {
 	if next := b.routes.Next; b.now.Before(when) && (next.IsZero() || when.Before(next)) {
 		b.routes.Next = when
 	}
 }
 
-// refuseSecret makes the Secret the culprit, with what is served where that is all.
+// refuseSecret reports a problem to the Secret.
 func (b *builder) refuseSecret(cert *tlsFile, warning bool, reason string) {
 	b.tell("Secret", cert.Secret, reconcile.Refusal{Reason: reason, Warning: warning})
 }
@@ -196,27 +196,27 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// tlsFile is a TLSCertificate that is being put together.
+// tlsFile is a TLSCertificate in the making.
 type tlsFile struct {
 	TLSCertificate
 	secret  string // namespace/name
 	checked checkedSecret
-	named   int      // how often Ingresses do
-	full    bool     // a limit kept a host away
+	named   int      // how often Ingresses name it
+	full    bool     // a limit refused a host
 	fresh   int      // the step that made it
-	names   []string // that it has of its own
-	misfits []string // hosts that Ingresses name it for, and that it does not have
+	names   []string // the names in the certificate
+	misfits []string // hosts for which Ingresses name it, but that it does not cover
 	bytes   int      // of its Hosts
-	problem string   // why it cannot be used, where that is not of the Secret
+	problem string   // why it cannot be used, unless the Secret itself is at fault
 
-	isDefault bool // it is for server names that have none
+	isDefault bool // for server names without a certificate
 
 	exceptBytes int // of its Except
 }
 
-// maxLine bounds the TLS hosts of a certificate, in bytes: their line of the
-// crt-list must fit into a runtime command of HAProxy, which has 16,384 bytes with
-// all that belongs to it. maxWords is how many of them a line can have.
+// maxLine bounds the TLS hosts of a certificate, in bytes. Their line of the crt-list
+// must fit into a runtime command of HAProxy, which has 16,384 bytes in all. maxWords
+// bounds the words of the line.
 const maxLine, maxWords = 12_000, 1900
 
 func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
@@ -231,7 +231,7 @@ func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	cert.named++
 	hosts := t.Hosts
 	if len(hosts) == 0 {
-		hosts, cert.names = cert.names, nil // another time would change nothing
+		hosts, cert.names = cert.names, nil // using them a second time would change nothing
 		b.namesTLS = true
 		b.isLoose(hosts)
 		if len(b.ing.Spec.TLS) == 1 {
@@ -258,7 +258,7 @@ func (b *builder) isLoose(hosts []string) {
 	}
 }
 
-// addTLSHost uses a certificate for a host, or says why it does not.
+// addTLSHost uses a certificate for a host, or refuses that.
 func (b *builder) addTLSHost(field fieldPath, cert *tlsFile, host string) {
 	owner := b.tlsHosts[host]
 	switch {
@@ -285,15 +285,14 @@ func (b *builder) addTLSHost(field fieldPath, cert *tlsFile, host string) {
 	}
 }
 
-// mustCover notes a host that a certificate in use does not have.
+// mustCover notes a host that the certificate in use does not cover.
 func (c *tlsFile) mustCover(host string) {
 	if host != "" && !c.checked.inUse.covers(host) {
 		c.misfits = append(c.misfits, host)
 	}
 }
 
-// certificate returns the certificate in a Secret, nil if there is none that
-// can be used.
+// certificate returns the certificate of a Secret, nil if there is no usable one.
 func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 	ns := b.ing.Namespace
 	for _, name := range []string{ns, secretName} {
@@ -317,12 +316,12 @@ func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
 	return cert
 }
 
-// certificateName is the file of a Secret.
+// certificateName returns the file name for a Secret.
 func certificateName(namespace, name string) string {
 	return dataplane.FileName(dataplane.Certificate, namespace+"_"+name)
 }
 
-// makeCertificate reads a Secret, once for all that name it.
+// makeCertificate reads a Secret, once for all Ingresses that name it.
 func (b *builder) makeCertificate(file, secretName string) *tlsFile {
 	ns := b.ing.Namespace
 	cert := &tlsFile{secret: ns + "/" + secretName, fresh: b.fast.step.number}

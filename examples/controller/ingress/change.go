@@ -12,7 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 )
 
-// step is what one change of Ingresses does to the routes.
+// step is the effect of one change of Ingresses on the routes.
 type step struct {
 	number int
 
@@ -22,10 +22,10 @@ type step struct {
 	certificates edits[TLSCertificate]
 	files        edits[dataplane.File]
 	backends     edits[*Backend]
-	asked        map[string]bool                  // hosts that are new
-	certs        map[*tlsFile]bool                // that are touched
+	asked        map[string]bool                  // new hosts
+	certs        map[*tlsFile]bool                // touched certificates
 	orphans      map[string]*networkingv1.Ingress // backends whose Ingress was undone
-	again        []serviceName                    // of which something is to be said or served anew
+	again        []serviceName                    // to report on, or to serve, anew
 }
 
 func (s *step) serveAgain(name serviceName) {
@@ -34,16 +34,16 @@ func (s *step) serveAgain(name serviceName) {
 	}
 }
 
-// changeIngresses undoes what Ingresses meant as they were, and does what they mean now.
+// changeIngresses undoes the Ingresses as they were, and adds them as they are.
 func (b *builder) changeIngresses(all []Change[networkingv1.Ingress]) {
 	if len(all) == 0 {
 		return
 	}
-	if !b.fast.accepted { // what they had before is not what they have now
+	if !b.fast.accepted { // the holders before are not the present ones
 		b.fast.doubt = true
 		return
 	}
-	b.fast.check(len(b.shared) <= 1000+2*len(b.made)) // options of before are forgotten then
+	b.fast.check(len(b.shared) <= 1000+2*len(b.made)) // building everything drops old options
 	b.had, b.fast.forget = nil, map[string]bool{}
 	b.owner.over, b.owners.hosts.over = map[claim]holder{}, map[string]hostOwner{}
 	for _, c := range all {
@@ -61,8 +61,7 @@ func (b *builder) changeIngresses(all []Change[networkingv1.Ingress]) {
 	b.fast.check(len(b.later[0])+len(b.later[1])+len(b.fast.step.orphans) == 0)
 }
 
-// withSayers adds the Ingresses of which something was said because of a Service that
-// changed.
+// withSayers adds the Ingresses that have a report because of a changed Service.
 func (b *builder) withSayers(changes *Changes) []Change[networkingv1.Ingress] {
 	all := slices.Clone(changes.Ingresses)
 	for _, s := range changes.Services {
@@ -84,8 +83,7 @@ func (b *builder) withSayers(changes *Changes) []Change[networkingv1.Ingress] {
 	return all
 }
 
-// isPlain reports whether a host has nothing to do with wildcards of others, and is not
-// shared.
+// isPlain reports whether a host is not shared, and has nothing to do with others' wildcards.
 func (b *builder) isPlain(host string) bool {
 	if host == anyHost {
 		return !b.hosts.isShared(host)
@@ -100,7 +98,7 @@ func (b *builder) isPlain(host string) bool {
 	return true
 }
 
-// undo takes back what an Ingress means that has all that it asks for, alone.
+// undo removes an Ingress. If it shares anything or lacks something, that causes doubt.
 func (b *builder) undo(ing *networkingv1.Ingress) {
 	b.fast.touched[resourceName("Ingress", ing)] = true
 	b.fast.mute = true
@@ -131,7 +129,7 @@ func (b *builder) undo(ing *networkingv1.Ingress) {
 	}
 }
 
-// takeSpace counts the paths of an Ingress.
+// takeSpace adds the paths of an Ingress to its namespace, or subtracts them.
 func (b *builder) takeSpace(ing *networkingv1.Ingress, sign int) (paths int) {
 	m := measure{paths: 1 << 30, bytes: 1 << 30}
 	m.cut(ing)
@@ -139,7 +137,7 @@ func (b *builder) takeSpace(ing *networkingv1.Ingress, sign int) (paths int) {
 	return m.taken
 }
 
-// unask takes back a claim of a host.
+// unask removes a claim of a host.
 func (b *builder) unask(host string) {
 	at := b.owners.hosts.get(host)
 	if !b.fast.check(!at.contested && at.namespace == b.ing.Namespace && b.isPlain(host)) {
@@ -158,7 +156,7 @@ func (b *builder) unask(host string) {
 	b.owners.hosts.set(host, at)
 }
 
-// release takes back what only one can have; "": it has that not alone.
+// release removes a claim of the current Ingress, and returns what served it.
 func (b *builder) release(c claim) (serves string) {
 	had := b.owner.get(c)
 	if b.fast.check(had.ing == b.ing && !b.fast.contested[c]) {
@@ -202,7 +200,7 @@ func (b *builder) undoPath(host string, p *networkingv1.HTTPIngressPath) {
 	}
 }
 
-// unmake forgets a port that nothing leads to any more.
+// unmake forgets a port to which nothing leads any more.
 func (b *builder) unmake(made *madePort, back *backend) {
 	s := &b.fast.step
 	delete(b.made, made.portRef)
@@ -224,7 +222,7 @@ func (b *builder) unmake(made *madePort, back *backend) {
 	s.backends.gone = append(s.backends.gone, back.Backend)
 }
 
-// redo does what an Ingress means, where that has nothing to do with any other.
+// redo adds an Ingress. If it affects any other, that causes doubt.
 func (b *builder) redo(ing *networkingv1.Ingress) {
 	b.fast.touched[resourceName("Ingress", ing)] = true
 	if !b.isOurs(ing, b.classes) {
@@ -254,7 +252,7 @@ func (b *builder) redo(ing *networkingv1.Ingress) {
 	b.fast.check(!b.fast.odd[serviceName{ing.Namespace, ing.Name}] && b.isWithin(b.space))
 }
 
-// ask claims a host that is free, or that the namespace has.
+// ask claims a host that is free or that the namespace has.
 func (b *builder) ask(host string) {
 	at := b.owners.hosts.get(host)
 	_, above := b.owners.above(host)
@@ -272,8 +270,7 @@ func (b *builder) ask(host string) {
 	b.owners.hosts.set(host, at)
 }
 
-// joins checks that a backend belongs to an Ingress that is older than one more that
-// leads there.
+// joins checks that the Ingress of a backend is older than another that joins it.
 func (b *builder) joins(back *backend, name string) {
 	if !b.fast.is || back.fresh == b.fast.step.number {
 		return
@@ -289,7 +286,7 @@ func (b *builder) joins(back *backend, name string) {
 	}
 }
 
-// touchCertificate says that a certificate gets other hosts.
+// touchCertificate prepares a certificate for a change of its hosts.
 func (b *builder) touchCertificate(cert *tlsFile) {
 	s := &b.fast.step
 	if s.certs[cert] || !b.fast.check(cert.problem == "" && cert.File != "" && len(cert.Hosts) > 0 && len(cert.misfits) == 0 && !cert.full && len(cert.Except) == 0 && b.fast.before["Secret "+cert.secret].count == 0) {
@@ -333,7 +330,7 @@ func (b *builder) undoTLS(t *networkingv1.IngressTLS) {
 	s.files.gone = append(s.files.gone, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: use.content})
 }
 
-// finishStep puts what was done into routes that share all else with those of before.
+// finishStep applies the step to routes that share everything else with the last ones.
 func (b *builder) finishStep(r *Routes) {
 	s, now := &b.fast.step, b.routes
 	s.exact.come, s.prefix.come, s.patterns.come, s.files.come = now.Exact, now.Prefix, now.Patterns, now.Files
@@ -365,7 +362,7 @@ func (b *builder) finishStep(r *Routes) {
 	})
 }
 
-// reportCertificates says what is wrong with those that are new.
+// reportCertificates reports the problems of new certificates.
 func (b *builder) reportCertificates() {
 	var certs []*tlsFile
 	for cert := range b.fast.step.certs {
@@ -379,7 +376,7 @@ func (b *builder) reportCertificates() {
 	b.reportSecrets(certs)
 }
 
-// acceptStep has the hosts and the slots remember what a change did.
+// acceptStep makes the hosts and the slots remember the step.
 func (b *builder) acceptStep(number int) {
 	h := b.hosts
 	h.mu.Lock()

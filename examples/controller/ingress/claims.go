@@ -15,24 +15,24 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// tlsHost is the kind of claims of the certificate for a host.
+// tlsHost is the kind of claims for the certificate of a host.
 const tlsHost networkingv1.PathType = "tls"
 
-// holder is who has a claim, and what serves it.
+// holder has a claim.
 type holder struct {
-	ing    *networkingv1.Ingress // nil: known by a configuration of before alone
-	serves string                // a backend, or the file of a certificate
+	ing    *networkingv1.Ingress // nil: only an earlier configuration shows it
+	serves string                // what serves it: a backend, or the file of a certificate
 }
 
-// waiting is a part of an Ingress that is dealt with after others.
+// waiting is a part of an Ingress that is settled after others.
 type waiting struct {
 	ing *networkingv1.Ingress
 	add func()
 }
 
-// inTurn deals with a claim: first come those that are served as before, then those of
-// an Ingress that had them, then all others by their age. Without it a file whose name
-// comes first takes a path from one that is live.
+// inTurn settles a claim. First come claims that are served as before, then claims of
+// an Ingress that had them, then all others by age. Otherwise a file whose name sorts
+// first could take a path from a live one.
 func (b *builder) inTurn(c claim, serves string, add func()) {
 	had, known := b.had[c]
 	b.fast.waited = b.fast.waited || known && had.serves != serves || b.owner.get(c).ing != nil
@@ -47,7 +47,7 @@ func (b *builder) inTurn(c claim, serves string, add func()) {
 	}
 }
 
-// inTurnAgain deals with all that waits.
+// inTurnAgain settles all waiting claims.
 func (b *builder) inTurnAgain() {
 	for _, turn := range b.later {
 		b.ing = nil
@@ -60,8 +60,8 @@ func (b *builder) inTurnAgain() {
 	}
 }
 
-// keepTLS leaves hosts with the Secret that serves them, as long as it is there, while
-// the one that an Ingress names now cannot be used: it may have yet to be made.
+// keepTLS keeps hosts with the Secret that serves them, while an Ingress names a Secret
+// that cannot be used yet. The old Secret must still exist.
 func (b *builder) keepTLS(field fieldPath, t *networkingv1.IngressTLS) {
 	ns := b.ing.Namespace
 	b.fast.waited = true
@@ -85,13 +85,13 @@ func (b *builder) keepTLS(field fieldPath, t *networkingv1.IngressTLS) {
 
 func isSame(x, y *networkingv1.Ingress) bool { return x.Namespace == y.Namespace && x.Name == y.Name }
 
-// byAge puts the older Ingress first, then the one whose name comes first.
+// byAge puts the older Ingress first, then the first by name.
 func byAge(x, y *networkingv1.Ingress) int {
 	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time),
 		cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 }
 
-// why says why an Ingress does not have what another one has.
+// why says why another Ingress has a claim.
 func (b *builder) why(first *networkingv1.Ingress) string {
 	if byAge(first, b.ing) < 0 {
 		return "which is older"
@@ -99,15 +99,15 @@ func (b *builder) why(first *networkingv1.Ingress) string {
 	return "which has it already"
 }
 
-// served is who had what in the last configuration that was accepted.
+// served returns the holders in the last accepted configuration.
 func (h *Hosts) served() map[claim]holder {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.holders
 }
 
-// keepServed says who has what from now on. An Ingress that is left out keeps what it had.
-// What only a configuration of before says may be its own, where nobody has it.
+// keepServed keeps the claims of quarantined Ingresses. A claim without a present
+// holder that only an earlier configuration shows may belong to them too.
 func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 	type name struct{ namespace, name string }
 	out := map[name]bool{}
@@ -123,8 +123,8 @@ func (b *builder) keepServed(left map[*networkingv1.Ingress]bool) {
 	}
 }
 
-// accept takes who has what from routes that were accepted, unless they are from before
-// the last Remember: another process led meanwhile.
+// accept remembers the owners and holders of accepted routes. Routes from before the
+// last Remember do not count: another process led meanwhile.
 func (h *Hosts) accept(owners *owners, holders map[claim]holder) (revision int, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -135,14 +135,15 @@ func (h *Hosts) accept(owners *owners, holders map[claim]holder) (revision int, 
 	return h.revision, ok
 }
 
-// isAt reports whether nothing was remembered since a revision.
+// isAt reports whether this memory is still at a revision.
 func (h *Hosts) isAt(revision int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.revision == revision
 }
 
-// holdersOf reads who had what from a configuration: what serves it, and not by whom.
+// holdersOf reads the holders from a configuration. It shows what serves a claim, but
+// not for which Ingress.
 func holdersOf(previous *dataplane.Config) map[claim]holder {
 	all := map[claim]holder{}
 	for kind, name := range pathMaps() {
@@ -166,7 +167,7 @@ func pathMaps() map[networkingv1.PathType]string {
 	return map[networkingv1.PathType]string{networkingv1.PathTypeExact: "exact.map", networkingv1.PathTypePrefix: "prefix.map", pattern: "paths_reg.map"}
 }
 
-// tlsHostsOf yields the certificates and the hosts of the crt-list.
+// tlsHostsOf yields the files and hosts of the crt-list.
 func tlsHostsOf(cfg *dataplane.Config) iter.Seq2[string, string] {
 	return func(yield func(string, string) bool) {
 		list, _ := cfg.File(dataplane.CRTList, "certificates.txt")
@@ -181,28 +182,28 @@ func tlsHostsOf(cfg *dataplane.Config) iter.Seq2[string, string] {
 	}
 }
 
-// ControllerName is what spec.controller of our IngressClasses says.
+// ControllerName is spec.controller of our IngressClasses.
 const ControllerName = "haptic.hapticsdk.dev/ingress"
 
-// classAnnotation named the class before spec.ingressClassName did.
+// classAnnotation named the class before spec.ingressClassName existed.
 const classAnnotation = "kubernetes.io/ingress.class"
 
 // classes are the IngressClasses of a cluster.
 type classes struct {
 	ours     map[string]bool // whether a class that exists is ours
-	names    []string        // of ours
-	defaults map[bool]bool   // whether one that is ours, or another's, is the default
+	names    []string        // names of our classes
+	defaults map[bool]bool   // whether one of ours (true) or of others (false) is the default
 }
 
-// Ours returns a function that reports whether an Ingress is of a class of this
-// controller, where these are all classes of the cluster.
+// Ours returns a function that reports whether an Ingress has a class of this
+// controller. all are all classes of the cluster.
 func Ours(all []*networkingv1.IngressClass) func(*networkingv1.Ingress) bool {
 	b := &builder{cluster: &Cluster{Classes: all}, fast: fast{mute: true}}
 	c := b.readClasses()
 	return func(ing *networkingv1.Ingress) bool { return b.isOurs(ing, c) }
 }
 
-// readClasses speaks of a class that is nobody's because its controller is misspelled.
+// readClasses also warns of a class whose controller is a misspelling of ours.
 func (b *builder) readClasses() *classes {
 	c := &classes{ours: map[string]bool{}, defaults: map[bool]bool{}}
 	for _, class := range b.cluster.Classes {
@@ -222,9 +223,9 @@ func (b *builder) readClasses() *classes {
 	return c
 }
 
-// isOurs applies the rules of IngressClass: by name, by the older annotation, by
-// default, and where the cluster has no classes at all, every Ingress. It speaks of an
-// Ingress that no controller serves, and not of one that is another controller's.
+// isOurs applies the rules of IngressClass: by name, by the older annotation, and by
+// default. If the cluster has no classes at all, every Ingress is ours. It warns of an
+// Ingress that no controller serves, but not of one for another controller.
 func (b *builder) isOurs(ing *networkingv1.Ingress, c *classes) bool {
 	old, spec := ing.Annotations[classAnnotation], ""
 	if ing.Spec.IngressClassName != nil {
@@ -253,13 +254,13 @@ func (b *builder) isOurs(ing *networkingv1.Ingress, c *classes) bool {
 	case exists || name == "":
 	case spec != "":
 		warn(bySpec, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", short(spec), c.advice(spec)))
-	case slices.ContainsFunc(c.names, func(our string) bool { return annotation.Near(old, our) }): // else another's, which needs no IngressClass
+	case slices.ContainsFunc(c.names, func(our string) bool { return annotation.Near(old, our) }): // otherwise another controller's, which needs no IngressClass
 		warn(byAnnotation, fmt.Sprintf("there is no IngressClass %q, so that the Ingress is not served here: %s", old, c.advice(old)))
 	}
 	return ours
 }
 
-// advice says which class to name.
+// advice says which class to write.
 func (c *classes) advice(wrong string) string {
 	if len(c.names) == 0 {
 		return fmt.Sprintf("make an IngressClass with spec.controller %q", ControllerName)

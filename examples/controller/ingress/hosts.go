@@ -15,34 +15,33 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 )
 
-// Hosts remembers, from each valid configuration to the next render, who has what only
-// one can have. A path, a default backend and a certificate belong to an Ingress, and a
-// host to a namespace: the one that claimed it first, as long as any of its Ingresses
-// claims it by a rule or by spec.tls. An Ingress in quarantine claims, too. A wildcard comes with all names
-// below it that are free. If several namespaces claim a free host at once, the
-// older Ingress gets it. Rules without a host and the default backend count as one
-// more host.
+// Hosts remembers the owners of hosts, from each valid configuration to the next render. A
+// host belongs to the namespace that claimed it first. It keeps the host while one of its
+// Ingresses claims it by a rule or by spec.tls; a quarantined Ingress counts too. A wildcard
+// includes all names below it that are free. If several namespaces claim a free host at once,
+// the older Ingress gets it. Rules without a host and the default backend count as one more
+// host. Hosts also remembers which Ingress has a path, a default backend and a certificate.
 //
-// Without it tenants of one cluster take each other's hosts, path by path. The zero
-// value is ready; it is safe for concurrent use.
+// Without it, tenants of one cluster could take each other's hosts, path by path. The
+// zero value is ready. It is safe for concurrent use.
 type Hosts struct {
-	// Shared are hosts that all namespaces may use: then each path belongs to the
+	// Shared are hosts that all namespaces may use. There each path belongs to the
 	// namespace that claimed it first. "*.demo.test" stands for all names below
 	// demo.test, and "*" for all hosts. Set it before the first render.
 	Shared []string
 
 	mu      sync.Mutex
 	last    owners
-	holders map[claim]holder // of all that only one Ingress can have
-	told    int              // how often Remember was
+	holders map[claim]holder // everything that only one Ingress can have
+	told    int              // number of calls of Remember
 
-	revision int // of all that is remembered
+	revision int // raised with each change of this memory
 }
 
-// Host is a host that is claimed.
+// Host is a claimed host.
 type Host struct {
 	Name      string // "shop.demo.test", "*.demo.test", or "*" for rules without a host
-	Namespace string // that has it; "*": all
+	Namespace string // its owner; "*": all namespaces
 }
 
 func (h Host) compare(other Host) int { return cmp.Compare(h.Name, other.Name) }
@@ -52,7 +51,7 @@ func (h Host) byLength(other Host) int {
 	return cmp.Or(cmp.Compare(len(other.Name), len(h.Name)), h.compare(other))
 }
 
-// CheckSharedHost says why a host cannot be one of Shared.
+// CheckSharedHost checks an entry of Shared.
 func CheckSharedHost(host string) error {
 	if problem := hostProblem(host); problem != "" && host != anyHost {
 		return errors.New(problem)
@@ -60,28 +59,27 @@ func CheckSharedHost(host string) error {
 	return nil
 }
 
-// everybody stands for the namespace of hosts that are shared. No namespace has
-// that name.
+// everybody stands for the namespace of shared hosts. No namespace has that name.
 const everybody = "*"
 
-// owners are the namespaces that have something.
+// owners are the owners of hosts, wildcards and shared paths.
 type owners struct {
 	hosts     table[string, hostOwner]
-	wildcards map[string]string // among them, without the "*"
+	wildcards map[string]string // of the hosts, without the "*"
 	paths     map[claim]string  // of shared hosts
 	told      int               // Hosts.told at that time
 	revision  int               // and Hosts.revision
 }
 
-// hostOwner is who has a host.
+// hostOwner is the owner of a host.
 type hostOwner struct {
-	namespace string // "": nobody
+	namespace string // "": none
 	asking    int32  // how often Ingresses claim it
-	contested bool   // one of another namespace does, or none may have it
+	contested bool   // another namespace claims it too, or none may have it
 	paths     bool   // it has a path
 }
 
-// above returns the closest wildcard that covers a host, and who has it.
+// above returns the closest wildcard that covers a host, and its owner.
 func (o *owners) above(host string) (wildcard, namespace string) {
 	name := strings.TrimPrefix(host, "*.")
 	for len(o.wildcards) > 0 {
@@ -97,7 +95,7 @@ func (o *owners) above(host string) (wildcard, namespace string) {
 	return "", ""
 }
 
-// problem says to whom a host belongs that this namespace may not use.
+// problem names the owner of a host that this namespace may not use.
 func (o *owners) problem(host, namespace string) string {
 	owner, by := o.hosts.get(host).namespace, ""
 	if owner == "" && host != anyHost {
@@ -114,12 +112,12 @@ func (o *owners) problem(host, namespace string) string {
 	return fmt.Sprintf("%s belongs to namespace %s%s, which claimed it first", host, owner, by)
 }
 
-// settle says who has what, for Ingresses in the order of their age.
+// settle finds the owners, for Ingresses in the order of their age.
 func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := owners{hosts: table[string, hostOwner]{base: make(map[string]hostOwner, len(ingresses))}, wildcards: map[string]string{}, paths: map[claim]string{}, told: h.told, revision: h.revision}
-	for _, first := range []bool{false, true} { // those that have it already go first
+	for _, first := range []bool{false, true} { // present owners go first
 		for _, ing := range ingresses {
 			ns := ing.Namespace
 			if ns == "" || nameProblem(ns) != "" {
@@ -149,7 +147,7 @@ func (h *Hosts) settle(ingresses []*networkingv1.Ingress) *owners {
 	return &now
 }
 
-// giveTo says who gets a host that a namespace asks for; "": nobody.
+// giveTo returns the owner of a host that a namespace claims; "": none.
 func (h *Hosts) giveTo(now *owners, host, namespace string, first bool) (owner string) {
 	if _, above := now.above(host); h.isShared(host) {
 		owner = everybody
@@ -162,7 +160,7 @@ func (h *Hosts) giveTo(now *owners, host, namespace string, first bool) (owner s
 	return owner
 }
 
-// hostsOf yields what an Ingress claims.
+// hostsOf yields the hosts that an Ingress claims.
 func hostsOf(ing *networkingv1.Ingress) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if ing.Spec.DefaultBackend != nil && !yield(anyHost) {
@@ -190,7 +188,7 @@ func (h *Hosts) isShared(host string) bool {
 	})
 }
 
-// sharedLines yields the lines that an Ingress claims of shared hosts.
+// sharedLines yields the lines of shared hosts that an Ingress claims.
 func (h *Hosts) sharedLines(ing *networkingv1.Ingress) iter.Seq[claim] {
 	return func(yield func(claim) bool) {
 		if len(h.Shared) == 0 {
@@ -211,14 +209,14 @@ func (h *Hosts) sharedLines(ing *networkingv1.Ingress) iter.Seq[claim] {
 	}
 }
 
-// Remember takes who has what from a configuration that these templates rendered
-// before; nil, and one without the map of hosts, remember nothing and forget nothing.
-// It counts from the next render on, for what is still claimed.
+// Remember reads the owners from an earlier configuration of these templates. If it is
+// nil or has no map of hosts, Remember changes nothing. The next render uses them for
+// what is still claimed.
 func (h *Hosts) Remember(previous *dataplane.Config) {
 	if previous == nil {
 		return
 	}
-	if _, ok := previous.File(dataplane.Map, "hosts.map"); !ok { // of an instance that is new
+	if _, ok := previous.File(dataplane.Map, "hosts.map"); !ok { // the instance is new
 		return
 	}
 	was := owners{hosts: table[string, hostOwner]{base: map[string]hostOwner{}}, paths: map[claim]string{}}
@@ -251,8 +249,8 @@ func linesOf(cfg *dataplane.Config, name string) iter.Seq2[string, string] {
 	}
 }
 
-// claimed lists the hosts for the map. A host without paths is not in it where the
-// wildcard of the same namespace answers for it.
+// claimed lists the hosts for the map. It omits a host without paths if the wildcard of
+// the same namespace covers it.
 func (b *builder) claimed() (all []Host) {
 	for host, at := range b.owners.hosts.base {
 		if b.owners.isListed(host, at) {
@@ -263,7 +261,7 @@ func (b *builder) claimed() (all []Host) {
 	return all
 }
 
-// isListed reports whether a host stands in the map.
+// isListed reports whether a host is in the map.
 func (o *owners) isListed(host string, at hostOwner) bool {
 	if at.namespace == "" || at.paths || host == anyHost || strings.HasPrefix(host, "*.") {
 		return at.namespace != ""
@@ -272,14 +270,14 @@ func (o *owners) isListed(host string, at hostOwner) bool {
 	return i < 0 || o.wildcards[host[i:]] != at.namespace
 }
 
-// maxExceptions and maxExceptionBytes bound the names that are excepted from the
-// wildcards of a certificate: all stand in its line of the crt-list, together with the
-// names that maxLine and maxWords bound. HAProxy answers for further names with the
-// wildcard's certificate; requests go to their own backends all the same.
+// maxExceptions and maxExceptionBytes bound the exceptions from the wildcards of a
+// certificate. All are in its line of the crt-list, beside the names that maxLine and
+// maxWords bound. For further names HAProxy answers with the wildcard's certificate;
+// requests still go to their own backends.
 const maxExceptions, maxExceptionBytes = 100, 2_500
 
-// exceptOthers keeps the certificate of a wildcard from names below it that belong
-// to another namespace and have no certificate.
+// exceptOthers excludes from the certificate of a wildcard those names below it that
+// belong to another namespace and have no certificate.
 func (b *builder) exceptOthers() {
 	for _, h := range b.routes.Hosts {
 		if !b.tlsWildcard {

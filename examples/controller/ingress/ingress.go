@@ -1,9 +1,9 @@
-// Package ingress says what Ingress resources mean: [Build] turns those of a
-// cluster into [Routes], which the templates print. It refuses by name what
-// cannot be served, so that one resource never stops the others.
+// Package ingress says what Ingress resources mean. [Build] turns those of a cluster
+// into [Routes], which the templates print. It refuses by name what cannot be served,
+// so that one resource never stops the others.
 //
-// A [Builder] remakes only what a change touches, and builds all where it is in doubt
-// (builder.go, change.go); TestBuilderIsBuild holds it to [Build].
+// A [Builder] remakes only what a change affects, and builds everything if in doubt
+// (builder.go, change.go). TestBuilderIsBuild compares it with [Build].
 package ingress
 
 import (
@@ -24,25 +24,25 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Cluster is the one consistent view of the resources that a render reads.
+// Cluster is one consistent view of the resources for a render.
 type Cluster struct {
-	Ingresses func() []*networkingv1.Ingress // all: a Builder asks for them where it builds all
+	Ingresses func() []*networkingv1.Ingress // all; a Builder calls it only to build everything
 	Classes   []*networkingv1.IngressClass
-	Service   func(namespace, name string) *corev1.Service // nil where there is none
-	Services  func(namespace string) []*corev1.Service     // all, to say which one was meant; nil: it is not said
+	Service   func(namespace, name string) *corev1.Service // nil if it does not exist
+	Services  func(namespace string) []*corev1.Service     // all, to guess the intended one; nil: Build guesses none
 	Secret    func(namespace, name string) *corev1.Secret
 	Slices    func(namespace, service string) []*discoveryv1.EndpointSlice
-	Excluded  *reconcile.Excluded // in quarantine; nil: nothing
-	Addresses *Addresses          // which endpoints are served; nil: the zero value
-	Hosts     *Hosts              // which namespace has which host; nil: nothing is remembered
+	Excluded  *reconcile.Excluded // quarantined resources; nil: none
+	Addresses *Addresses          // which endpoints may be served; nil: the zero value
+	Hosts     *Hosts              // the owners of hosts; nil: Build remembers none
 	Limits    Limits
 	Operator  *Operator // nil: the zero value
 
-	ExpiryWarning time.Duration // how long before its end a certificate is warned of; zero: 7 days, or a sixth of its life where that is shorter
-	AnyTime       bool          // certificates are not judged by their dates, as for cases, whose fixtures grow old
+	ExpiryWarning time.Duration // how long before its end Build warns of a certificate; zero: 7 days, or a sixth of its life if that is shorter
+	AnyTime       bool          // ignore the dates of certificates, as in cases, whose fixtures grow old
 }
 
-// anyHost stands for the host of rules that name none, also in a Host header.
+// anyHost stands for the host of rules without a host, and of the Host header.
 const anyHost = "*"
 
 // builder collects Routes over all Ingresses.
@@ -51,50 +51,50 @@ type builder struct {
 	slots       *Slots
 	judge       judge
 	routes      *Routes
-	ing         *networkingv1.Ingress // being read
+	ing         *networkingv1.Ingress // the Ingress that is being read
 	hosts       *Hosts
-	owners      *owners              // which namespace has which host
-	owner       table[claim, holder] // who has what only one can have
-	had         map[claim]holder     // and who had it before
+	owners      *owners              // the namespaces of hosts
+	owner       table[claim, holder] // the holders of claims now
+	had         map[claim]holder     // the holders of claims before
 	later       [2][]waiting         // see inTurn
 	backends    map[string]*backend
 	made        map[portRef]*madePort
 	certs       map[string]*tlsFile // by file
-	tlsHosts    map[string]*tlsFile // who has a server name
-	looseTLS    map[string]bool     // hosts that Ingresses ask a certificate for in another way than by naming both
-	namesTLS    bool                // an Ingress names a Secret for the hosts that are in it
-	tlsWildcard bool                // one of them is a wildcard
+	tlsHosts    map[string]*tlsFile // by server name
+	looseTLS    map[string]bool     // hosts whose certificate comes from a Secret without hosts, or from an earlier Secret
+	namesTLS    bool                // an Ingress names a Secret without hosts: the names in the certificate count
+	tlsWildcard bool                // a key of tlsHosts is a wildcard
 	classes     *classes
 	pinned      map[serviceName]bool // see pin
 	fast        fast                 // see Builder
 
-	options  annotation.Options                         // that the Ingress being read asks for
-	asked    map[*networkingv1.Ingress]*asked           // of those with annotations of ours
-	shared   map[annotation.Options]*annotation.Options // so that equal ones are the same pointer
-	hashes   map[*annotation.Options]string             // of those
+	options  annotation.Options                         // of the Ingress that is being read
+	asked    map[*networkingv1.Ingress]*asked           // of Ingresses with annotations of ours
+	shared   map[annotation.Options]*annotation.Options // equal options share a pointer
+	hashes   map[*annotation.Options]string             // of shared options
 	canaries map[string]*canary                         // by namespace and key of a line
 	lists    map[string]*Userlist                       // by name
 	read     map[string]bool                            // Secrets that annotations name, by namespace/name
 
 	limits Limits
 	spaces map[string]*space // by namespace
-	space  *space            // of the Ingress being read
+	space  *space            // of the Ingress that is being read
 	told   map[string]told   // by "kind namespace/name" and by namespace
 	said   map[saying]bool
-	named  *networkingv1.Ingress // whose name was put together last
+	named  *networkingv1.Ingress // the Ingress of name
 	name   string
 	now    time.Time // zero: any time
 }
 
-// claim is what only one Ingress can have: a line of a map, the certificate for a
-// host, or, with the zero value, the default backend.
+// claim names a thing that only one Ingress can have: a line of a map, the certificate
+// for a host, or, with the zero value, the default backend.
 type claim struct {
 	kind networkingv1.PathType // Exact, or Prefix for both others; or tlsHost
 	key  string
 }
 
-// fieldPath names a part of an Ingress. Nearly all of them are never printed,
-// so they are put together only when they are.
+// fieldPath names a part of an Ingress. Most are never printed, so the text is made
+// only when needed.
 type fieldPath struct {
 	tls, rule, path int // -1 for none
 	end             string
@@ -119,13 +119,13 @@ func (f fieldPath) sub(end string) fieldPath {
 	return f
 }
 
-// Build says what the Ingresses of our classes mean. What cannot be
-// served is left out and refused by name, so that one resource never stops the
-// others. A host belongs to one namespace, as [Hosts] says. Where two Ingresses of
-// it claim the same path the one that has it keeps it, then the older one gets it.
+// Build returns the routes for the Ingresses of our classes. It refuses by name what
+// cannot be served, so that one resource never stops the others. A host belongs to one
+// namespace, as [Hosts] says. If two Ingresses of that namespace claim the same path,
+// the present holder keeps it; otherwise the older one gets it.
 func Build(c *Cluster, slots *Slots) *Routes { return build(c, slots).routes }
 
-// build is Build with all that is known behind the routes.
+// build is Build, and returns its state behind the routes too.
 func build(c *Cluster, slots *Slots) *builder {
 	all := c.Ingresses()
 	n := len(all)
@@ -141,7 +141,7 @@ func build(c *Cluster, slots *Slots) *builder {
 	b.classes = b.readClasses()
 	mine := slices.DeleteFunc(slices.Clone(all), func(ing *networkingv1.Ingress) bool { return !b.isOurs(ing, b.classes) })
 	slices.SortFunc(mine, byAge)
-	left := map[*networkingv1.Ingress]bool{} // out: they claim their hosts all the same
+	left := map[*networkingv1.Ingress]bool{} // quarantined; they still claim their hosts
 	for i, ing := range mine {
 		if stands, ok := reconcile.ToRender(c.Excluded, ing); ok {
 			mine[i] = stands
@@ -175,7 +175,7 @@ func build(c *Cluster, slots *Slots) *builder {
 	return b
 }
 
-// accept has the hosts and the slots remember what was built.
+// accept makes the hosts and the slots remember this build.
 func (b *builder) accept() {
 	if b.fast.accepted {
 		return
@@ -189,10 +189,10 @@ func (b *builder) accept() {
 	}
 }
 
-// used is how many backends, or certificates, there are.
+// used is the number of backends or of certificates, whichever is larger.
 func (b *builder) used() int { return max(len(b.backends), len(b.certs)) }
 
-// forget has the slots forget what is not used.
+// forget drops unused slots.
 func (b *builder) forget() {
 	b.slots.forget(func(backend string) bool { return b.backends[backend] == nil })
 	b.slots.forgetSecrets(b.certs)
@@ -252,10 +252,10 @@ func (b *builder) addPath(field fieldPath, host string, p *networkingv1.HTTPIngr
 		b.refuse(field.sub(".pathType"), problem)
 		return
 	}
-	if b.options.Canary.Is { // the path is that of another Ingress
+	if b.options.Canary.Is { // the path belongs to another Ingress
 		return
 	}
-	if line.kind == pattern && b.owners.hosts.get(host).namespace == everybody { // it goes before the paths of others
+	if line.kind == pattern && b.owners.hosts.get(host).namespace == everybody { // HAProxy tries it before the paths of others
 		b.refuse(field.sub(".path"), "the host is for all namespaces, and a pattern could match paths of others: write the path without one")
 		return
 	}
@@ -302,7 +302,7 @@ func (b *builder) addLine(field fieldPath, host string, line claim, name string,
 	}
 }
 
-// lineOf says which line of a map a path asks for: of one that may be a pattern or not.
+// lineOf returns the line of a map that a path claims. regex: the path may be a pattern.
 func lineOf(regex bool, host string, p *networkingv1.HTTPIngressPath) claim {
 	path := cmp.Or(p.Path, "/")
 	switch {
@@ -316,7 +316,7 @@ func lineOf(regex bool, host string, p *networkingv1.HTTPIngressPath) claim {
 	return claim{networkingv1.PathTypePrefix, host + strings.TrimRight(path, "/") + "/"} // by whole elements: /foo matches /foo/bar and not /foobar
 }
 
-// owns refuses a host that belongs to another namespace.
+// owns refuses a host of another namespace.
 func (b *builder) owns(field fieldPath, host string) bool {
 	problem := b.owners.problem(host, b.ing.Namespace)
 	if problem != "" {
@@ -328,7 +328,7 @@ func (b *builder) owns(field fieldPath, host string) bool {
 	return problem == ""
 }
 
-// claims gives what only one can have to the first that asks for it.
+// claims gives a claim to the first Ingress that asks for it, and refuses it to others.
 func (b *builder) claims(field fieldPath, c claim, serves string) bool {
 	if ns := b.owners.paths[c]; ns != "" && ns != b.ing.Namespace {
 		b.refuse(field, fmt.Sprintf("%s path %s belongs to namespace %s, which claimed it first", c.kind, c.key, ns))
@@ -350,8 +350,8 @@ func (b *builder) claims(field fieldPath, c claim, serves string) bool {
 	return true
 }
 
-// finish puts everything in a stable order: the same resources make the same
-// configuration to the byte.
+// finish sorts everything, so that the same resources make the same configuration to
+// the byte.
 func (b *builder) finish() {
 	r := b.routes
 	r.Hosts = b.claimed()
@@ -365,7 +365,7 @@ func (b *builder) finish() {
 	certs := slices.SortedFunc(maps.Values(b.certs), func(x, y *tlsFile) int { return cmp.Compare(x.secret, y.secret) })
 	for _, c := range certs {
 		if len(c.Hosts) == 0 {
-			continue // without server names HAProxy would use it for all that it names
+			continue // without server names HAProxy would use it for all names in it
 		}
 		slices.Sort(c.Hosts)
 		r.Certificates = append(r.Certificates, c.TLSCertificate)

@@ -13,53 +13,51 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 )
 
-// Limits bound what the resources of one namespace can make of a configuration,
-// so that it exhausts neither HAProxy nor the controller. Zero means the default
-// of [LimitsUsage]. What is beyond a limit is refused by name; first come first
-// served, and the namespace alone suffers.
+// Limits bound what the resources of one namespace can add to a configuration, so that
+// it exhausts neither HAProxy nor the controller. Zero means the default of
+// [LimitsUsage]. Build refuses by name what exceeds a limit. The first ones are served,
+// and no other namespace suffers.
 type Limits struct {
 	// ServersPerBackend bounds the endpoints of a Service that serve. Those that
-	// serve already go on. A server takes 5.5 KB in HAProxy.
+	// already serve stay. A server takes 5.5 KB in HAProxy.
 	ServersPerBackend int
 	// ServersPerNamespace bounds endpoints times ports: 20,000 take 110 MB in HAProxy.
 	ServersPerNamespace int
-	// PortsPerService bounds the ports of a Service that can be used: the first of
-	// its list.
+	// PortsPerService bounds the usable ports of a Service: the first of its list.
 	PortsPerService int
-	// BackendsPerNamespace bounds the ports of Services that Ingresses name: a
-	// backend takes 10 KB in HAProxy.
+	// BackendsPerNamespace bounds the ports of Services that Ingresses name. A backend
+	// takes 10 KB in HAProxy.
 	BackendsPerNamespace int
-	// PathsPerIngress bounds the paths of an Ingress. A rule without paths counts
-	// as one, and so does a TLS host.
+	// PathsPerIngress bounds the paths of an Ingress. A rule without paths counts as
+	// one, and so does a TLS host.
 	PathsPerIngress int
-	// PathsPerNamespace bounds the same for all Ingresses together: a build of all
-	// reads all of them, most changes read one; an Ingress with a host for TLS
-	// counts for two.
+	// PathsPerNamespace bounds the same for all Ingresses together. A full build reads
+	// all of them; most changes read one. An Ingress with a TLS host counts for two.
 	PathsPerNamespace int
-	// MapBytesPerNamespace bounds hosts and paths in bytes: each render that
-	// changes a map prints it whole, and HAProxy holds it twice.
+	// MapBytesPerNamespace bounds hosts and paths in bytes. Each render that changes a
+	// map prints it whole, and HAProxy holds it twice.
 	MapBytesPerNamespace int
-	// HostsPerSecret bounds the TLS hosts that use one certificate. They share a
-	// line, which must also fit into a runtime command: 12,000 bytes.
+	// HostsPerSecret bounds the TLS hosts that use one certificate. They share a line,
+	// which must also fit into a runtime command: 12,000 bytes.
 	HostsPerSecret int
 	// SecretsPerNamespace bounds certificates: each takes 30 KB in HAProxy.
 	SecretsPerNamespace int
 	// CertificatesPerSecret bounds a chain: each handshake sends it whole.
 	CertificatesPerSecret int
-	// PatternsPerNamespace bounds paths that are regular expressions: HAProxy goes
-	// through all of them for requests without an exact path, 1,000 in 0.1 ms.
+	// PatternsPerNamespace bounds paths that are regular expressions. HAProxy tries all
+	// of them for requests without an exact path, 1,000 in 0.1 ms.
 	PatternsPerNamespace int
-	// CanariesPerNamespace bounds paths with a canary: each is up to four rules that
-	// HAProxy goes through for each request.
+	// CanariesPerNamespace bounds paths with a canary. Each takes up to four rules,
+	// which HAProxy tries for each request.
 	CanariesPerNamespace int
-	// UserMillisecondsPerNamespace bounds how long it takes HAProxy to read users with
-	// passwords: it computes the hash of each at each start and reload.
+	// UserMillisecondsPerNamespace bounds the time that HAProxy takes to read users
+	// with passwords: it computes the hash of each at each start and reload.
 	UserMillisecondsPerNamespace int
-	// OptionBytesPerNamespace bounds what annotations ask for in bytes, times the
-	// backends that it is printed for: each start and reload reads it.
+	// OptionBytesPerNamespace bounds the texts of annotations in bytes, times the
+	// backends that they are printed for: each start and reload reads them.
 	OptionBytesPerNamespace int
 	// RateAddressesPerNamespace bounds the addresses that rates of annotations count, for
-	// each backend that has them: one takes 208 bytes in HAProxy while it is counted.
+	// each backend with rates. An address takes 208 bytes in HAProxy while it is counted.
 	RateAddressesPerNamespace int
 }
 
@@ -91,7 +89,7 @@ func (l *Limits) table() []limit {
 	}
 }
 
-// Set takes "name=number", as a flag has it.
+// Set takes "name=number", the value of a flag.
 func (l *Limits) Set(text string) error {
 	name, number, _ := strings.Cut(text, "=")
 	for _, row := range l.table() {
@@ -122,7 +120,7 @@ func LimitsUsage() string {
 	return text.String()
 }
 
-// orUsual puts the defaults in place of zeros.
+// orUsual replaces zeros by the defaults.
 func (l Limits) orUsual() Limits {
 	for _, row := range l.table() {
 		*row.value = cmp.Or(*row.value, row.usual)
@@ -130,7 +128,7 @@ func (l Limits) orUsual() Limits {
 	return l
 }
 
-// InForce lists all limits by name, the defaults in place of zeros.
+// InForce returns all limits by name, with the defaults in place of zeros.
 func (l Limits) InForce() map[string]int {
 	all, with := map[string]int{}, l.orUsual()
 	for _, row := range with.table() {
@@ -139,17 +137,17 @@ func (l Limits) InForce() map[string]int {
 	return all
 }
 
-// space is what a namespace has taken of its limits, in one build.
+// space counts what a namespace has taken of its limits, in one build.
 type space struct {
 	paths, bytes, backends, servers, read, secrets int
 	patterns, canaries, users, options, addresses  int
 	guesses                                        int    // see maxGuesses
-	full                                           string // why no Ingress is read any more
-	bit                                            bool   // a limit left something out
+	full                                           string // why no further Ingress is read
+	bit                                            bool   // a limit refused something
 }
 
-// isWithin reports whether no limit left anything out of a namespace: in whatever order
-// its resources are read, each is then served as it is alone.
+// isWithin reports whether no limit refused anything of a namespace. Then the order in
+// which its resources are read does not matter.
 func (b *builder) isWithin(sp *space) bool {
 	l := &b.limits
 	return !sp.bit && sp.full == "" && sp.paths <= l.PathsPerNamespace && sp.bytes <= l.MapBytesPerNamespace && sp.backends <= l.BackendsPerNamespace &&
@@ -165,7 +163,7 @@ func (b *builder) spaceOf(namespace string) *space {
 	return sp
 }
 
-// bound cuts Ingresses, in the order of their age, to what their namespaces may have.
+// bound cuts the Ingresses to the limits of their namespaces, the oldest first.
 func (b *builder) bound(ingresses []*networkingv1.Ingress) (kept []*networkingv1.Ingress) {
 	kept = make([]*networkingv1.Ingress, 0, len(ingresses))
 	l, parts := &b.limits, map[string]partOf{}
@@ -207,8 +205,8 @@ func (b *builder) bound(ingresses []*networkingv1.Ingress) (kept []*networkingv1
 	return kept
 }
 
-// measure counts the paths, empty rules and TLS hosts of an Ingress, and their
-// bytes, up to a bound.
+// measure counts the paths, empty rules and TLS hosts of an Ingress, and their bytes,
+// up to a bound.
 type measure struct{ paths, bytes, taken, size int }
 
 func (m *measure) take(bytes int) bool {
@@ -219,8 +217,8 @@ func (m *measure) take(bytes int) bool {
 	return true
 }
 
-// cut returns the part of an Ingress that is within the bound, and where the rest
-// begins; nil for all of it.
+// cut returns the part of an Ingress within the bound, and where the rest begins; nil
+// if all of it is within the bound.
 func (m *measure) cut(ing *networkingv1.Ingress) (part *networkingv1.Ingress, rest fieldPath) {
 	shorter := func() *networkingv1.Ingress { copied := *ing; return &copied }
 	for i := range ing.Spec.TLS {
@@ -259,20 +257,19 @@ func (m *measure) cut(ing *networkingv1.Ingress) (part *networkingv1.Ingress, re
 	return nil, fieldPath{}
 }
 
-// countPaths counts what measure counts.
 func countPaths(ing *networkingv1.Ingress) int {
 	all := measure{paths: math.MaxInt, bytes: math.MaxInt}
 	all.cut(ing)
 	return all.taken
 }
 
-// partOf is an Ingress that was cut, which stays the same while its origin does.
+// partOf is an Ingress that was cut. part stays the same pointer while whole does.
 type partOf struct {
 	whole, part *networkingv1.Ingress
 	taken       int
 }
 
-// begin makes an Ingress the one that is read.
+// begin makes an Ingress the current one.
 func (b *builder) begin(ing *networkingv1.Ingress) {
 	b.ing, b.space = ing, b.spaceOf(ing.Namespace)
 }

@@ -17,13 +17,13 @@ import (
 )
 
 // Operator is what the operator of the controller serves beside Ingresses. It does not
-// change while it is in use; another one has everything built anew. The zero value adds
-// nothing.
+// change while it is in use. With another one, a Builder builds everything. The zero
+// value adds nothing.
 type Operator struct {
-	Certificate  string     // namespace/name of the Secret for server names that have none; "": they are refused
-	Backend      ServiceRef // for requests without a route; the zero one: there is none
-	TCP          *TCP       // nil: there is none
-	ExternalName bool       // Services of the type ExternalName are served
+	Certificate  string     // namespace/name of the Secret for server names without a certificate; "": they are refused
+	Backend      ServiceRef // for requests without a route; zero: none
+	TCP          *TCP       // nil: none
+	ExternalName bool       // serve Services of the type ExternalName
 }
 
 func (b *builder) operator() *Operator { return cmp.Or(b.cluster.Operator, &Operator{}) }
@@ -54,7 +54,7 @@ func (r ServiceRef) key() portRef {
 	return portRef{serviceName: serviceName{r.Namespace, r.Name}, port: r.Port}
 }
 
-// serveOperator adds what the operator serves, when all Ingresses have been read.
+// serveOperator adds the operator's services, after all Ingresses.
 func (b *builder) serveOperator() {
 	b.ing = nil
 	b.defaultCertificate()
@@ -62,8 +62,9 @@ func (b *builder) serveOperator() {
 	b.serveTCP()
 }
 
-// pin has everything built anew when a Service, its endpoints, or an Ingress that leads
-// there changes, and when a Service of its namespace comes or goes, which may be meant.
+// pin notes a Service of the operator. A Builder builds everything if it, its endpoints
+// or an Ingress to it change. The same applies if any Service of its namespace comes or
+// goes, which may be the intended one.
 func (b *builder) pin(name serviceName) {
 	if b.pinned == nil {
 		b.pinned = map[serviceName]bool{}
@@ -71,10 +72,11 @@ func (b *builder) pin(name serviceName) {
 	b.pinned[name], b.pinned[serviceName{namespace: name.namespace}] = true, true
 }
 
-// defaultFile is the certificate for server names that have none. No other has that name.
+// defaultFile is the certificate for server names without one. No Secret makes a file
+// of that name.
 var defaultFile = dataplane.FileName(dataplane.Certificate, "default") // constant in effect
 
-// defaultCertificate reads the Secret for server names that have none.
+// defaultCertificate reads the Secret for server names without a certificate.
 func (b *builder) defaultCertificate() {
 	namespace, name, ok := strings.Cut(b.operator().Certificate, "/")
 	if !ok {
@@ -83,7 +85,7 @@ func (b *builder) defaultCertificate() {
 	cert := &tlsFile{secret: namespace + "/" + name, isDefault: true}
 	secret, ok := reconcile.ToRender(b.cluster.Excluded, b.cluster.Secret(namespace, name))
 	if !ok {
-		return // who looks at quarantine sees it
+		return // the list of quarantined resources shows it
 	}
 	if !isForTLS(secret) {
 		b.slots.gone(defaultFile)
@@ -100,8 +102,8 @@ func (b *builder) defaultCertificate() {
 	}
 }
 
-// defaultBackend makes the backend of requests without a route. Where the Service cannot
-// be used, they are answered as without it.
+// defaultBackend makes the backend for requests without a route. If the Service cannot
+// be used, HAProxy answers them as if there were no such backend.
 func (b *builder) defaultBackend() {
 	ref := b.operator().Backend
 	if ref.Name == "" {
@@ -111,7 +113,7 @@ func (b *builder) defaultBackend() {
 	b.space = b.spaceOf(ref.Namespace)
 	made := b.made[ref.key()]
 	if made == nil {
-		b.ing = &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace}} // without a name, which nobody blames
+		b.ing = &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace}} // without a name: no Ingress is at fault
 		if found, _, _, _ := b.findBackend(ref.key()); found.problem != nil {
 			made = found
 		} else {
@@ -128,13 +130,13 @@ func (b *builder) defaultBackend() {
 	b.routes.NoRoute = made.name
 }
 
-// TCP is what a ConfigMap says of ports that lead to Services: "9000":
-// "namespace/service:port", as of ingress-nginx. ":PROXY" behind it says that connections
-// begin with the PROXY protocol, "::PROXY" that those to the Service do.
+// TCP is the content of a ConfigMap with ports that lead to Services, as in
+// ingress-nginx: "9000": "namespace/service:port". With ":PROXY" behind it, incoming
+// connections begin with the PROXY protocol; with "::PROXY" those to the Service do.
 type TCP struct {
-	Addresses *Addresses // with these ports
+	Addresses *Addresses // includes these ports
 	ConfigMap *corev1.ConfigMap
-	missing   string   // what is said where there is no ConfigMap
+	missing   string   // the report if there is no ConfigMap
 	hosts     []string // to listen at
 	services  []tcpService
 	problems  map[string]string // by key
@@ -146,12 +148,12 @@ type tcpService struct {
 	accepts, sends bool
 }
 
-// maxTCP bounds the ports of a ConfigMap, and lowestTCP is the first of those that need
-// no right of their own.
+// maxTCP bounds the ports of a ConfigMap. lowestTCP is the first port that needs no
+// privilege.
 const maxTCP, lowestTCP = 200, 1024
 
-// ReadTCP reads a ConfigMap; nil: there is none of that name. HAProxy listens beside http,
-// the address for HTTP.
+// ReadTCP reads a ConfigMap; nil: there is none with that name. http is the address for
+// HTTP. HAProxy listens at its hosts.
 func ReadTCP(cm *corev1.ConfigMap, name, http string, rules *Addresses) *TCP {
 	t, like := &TCP{Addresses: rules, ConfigMap: cm, problems: map[string]string{}}, uint64(0)
 	for part := range strings.SplitSeq(http, ",") {
@@ -217,13 +219,13 @@ func readTCP(key, value string) (s tcpService, problem string) {
 // TCPService is a port that leads to a Service.
 type TCPService struct {
 	*Backend         // "tcp-9000"
-	Bind      string // address:port, of several with commas between
+	Bind      string // address:port, several with commas between
 	Accepts   bool   // connections begin with the PROXY protocol
 	Sends     bool   // those to the Service do
 	ConfigMap *corev1.ConfigMap
 }
 
-// Owners makes the Service answer for what is wrong, or else the ConfigMap.
+// Owners makes the Service answer for mistakes, or else the ConfigMap.
 func (s *TCPService) Owners() []any {
 	if s.Service == nil {
 		return []any{s.ConfigMap}
@@ -231,7 +233,6 @@ func (s *TCPService) Owners() []any {
 	return []any{s.ConfigMap, s.Service}
 }
 
-// serveTCP adds the TCP services.
 func (b *builder) serveTCP() {
 	t := b.operator().TCP
 	if t == nil {
@@ -262,8 +263,8 @@ func (b *builder) serveTCP() {
 	}
 }
 
-// stream makes a backend for connections to a port of a Service, by the name of the one
-// for requests; nil: no such Service can be.
+// stream makes a backend for connections to a port of a Service. name turns the name of
+// the backend for requests into its name. nil: no Service can have such a name.
 func (b *builder) stream(ref portRef, name func(of string) string) (*madePort, *Backend) {
 	b.space = b.spaceOf(ref.namespace)
 	made, svc, used, ok := b.findBackend(ref)
@@ -283,14 +284,14 @@ func (b *builder) stream(ref portRef, name func(of string) string) (*madePort, *
 	return made, back.Backend
 }
 
-// passes reports whether the connections for the hosts of the Ingress that is read are
-// passed through.
+// passes reports whether HAProxy passes TLS connections for the hosts of the current
+// Ingress through.
 func (b *builder) passes() bool {
 	o := &b.options
 	if !o.Passthrough || o.Closed {
 		return false
 	}
-	b.fast.doubt = true // all is built anew when such an Ingress comes, goes or changes
+	b.fast.doubt = true // such an Ingress always causes a full build
 	past := o.Allow != "" || o.Deny != "" || o.Auth.Userlist != "" || o.Rate.Is()
 	if past {
 		b.tell("Ingress", b.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
@@ -298,7 +299,7 @@ func (b *builder) passes() bool {
 	return !past
 }
 
-// passedHost is the kind of claims of the connections for a host.
+// passedHost is the kind of claims for the TLS connections of a host.
 const passedHost networkingv1.PathType = "TLS passthrough of"
 
 // pass passes the connections for a host through to the first backend of a rule.
@@ -321,7 +322,7 @@ func (b *builder) pass(field fieldPath, host string, paths []networkingv1.HTTPIn
 	ask := claim{passedHost, host}
 	b.inTurn(ask, "TLS-"+to.Name, func() {
 		b.pin(ref.serviceName)
-		if _, back := b.stream(ref, func(of string) string { return "TLS-" + of }); back != nil && b.claims(field, ask, "TLS-"+to.Name) { // what is wrong with it, its path says
+		if _, back := b.stream(ref, func(of string) string { return "TLS-" + of }); back != nil && b.claims(field, ask, "TLS-"+to.Name) { // its path reports what is wrong with it
 			b.routes.Passed = append(b.routes.Passed, Path{host, back.Name, b.ing})
 			if !slices.Contains(b.routes.Streams, back) {
 				b.routes.Streams = append(b.routes.Streams, back)
@@ -330,8 +331,8 @@ func (b *builder) pass(field fieldPath, host string, paths []networkingv1.HTTPIn
 	})
 }
 
-// isForTLS reports whether a Secret may have a certificate for clients. Those of type
-// Opaque are for users and CAs alone, see -opaque-secrets.
+// isForTLS reports whether a Secret may have a certificate for clients. Secrets of type
+// Opaque are only for users and CAs, see -opaque-secrets.
 func isForTLS(secret *corev1.Secret) bool {
 	return secret != nil && secret.Type != corev1.SecretTypeOpaque
 }

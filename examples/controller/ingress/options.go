@@ -21,7 +21,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// pattern is the kind of claims of paths that are regular expressions.
+// pattern is the kind of claims for paths that are regular expressions.
 const pattern networkingv1.PathType = "pattern"
 
 // Canary takes a part of the requests for a backend.
@@ -33,19 +33,19 @@ type Canary struct {
 
 func (c Canary) compare(other Canary) int { return cmp.Compare(c.From, other.From) }
 
-// Names are those of [Path.Names], of requests that it takes.
+// Names are the [Path.Names] of the requests that it takes.
 func (c Canary) Names() string { return namesOfRoute(c.Ingress, c.To) }
 
-// PerMillion is how many of a million requests go there by chance.
+// PerMillion is how many of a million requests it takes by chance.
 func (c Canary) PerMillion() int { return int(int64(c.Weight) * 1_000_000 / int64(c.Total)) }
 
-// asked is what annotations of an Ingress ask for.
+// asked is what the annotations of an Ingress ask for.
 type asked struct {
 	options  annotation.Options
 	problems []annotation.Problem
 }
 
-// canary is a path of an Ingress that takes a part of what another one gets.
+// canary is a path of an Ingress that takes a part of another Ingress's requests.
 type canary struct {
 	asks  annotation.Canary
 	ing   *networkingv1.Ingress
@@ -57,7 +57,7 @@ type canary struct {
 
 func (c *canary) of(from string) Canary { return Canary{from, c.to, c.asks, c.ing} }
 
-// annotated reads the annotations of the Ingress that is read, once.
+// annotated reads the annotations of the current Ingress, once.
 func (b *builder) annotated() *asked {
 	if !annotation.Has(b.ing.Annotations) {
 		return &asked{}
@@ -74,11 +74,11 @@ func (b *builder) annotated() *asked {
 	return all
 }
 
-// readAnnotations says what the Ingress that is read asks for, and what is wrong with it.
+// readAnnotations reads and reports the annotations of the current Ingress.
 func (b *builder) readAnnotations() {
 	all := b.annotated()
 	b.options = all.options
-	if o := &b.options; o.Canary.Is || o.Auth.Secret != "" || o.Server.CA != "" || o.Passthrough { // it has to do with other objects
+	if o := &b.options; o.Canary.Is || o.Auth.Secret != "" || o.Server.CA != "" || o.Passthrough { // it depends on other objects
 		b.fast.isOdd(b.ing)
 	}
 	b.tellAnnotations("Ingress", b.ing, all.problems)
@@ -93,8 +93,8 @@ func (b *builder) tellAnnotations(kind string, o metav1.Object, problems []annot
 	}
 }
 
-// close answers 503 on all paths of the Ingress that is read, for an annotation by its name
-// in ingress-nginx.
+// close makes all paths of the current Ingress answer 503. name is that of the annotation at
+// fault, in ingress-nginx.
 func (b *builder) close(name, reason string) {
 	given := annotation.Given(b.ing.Annotations, annotation.NGINX+name)
 	b.tell("Ingress", b.ing, reconcile.Refusal{Field: "metadata.annotations[" + given + "]", Reason: reason + "; the paths of the Ingress answer 503 until it is right"})
@@ -112,7 +112,7 @@ func (b *builder) readCanary() {
 		for j := 0; rule.HTTP != nil && j < len(rule.HTTP.Paths); j++ {
 			path := &rule.HTTP.Paths[j]
 			c := &canary{asks: asks.Canary, ing: b.ing, field: fieldPath{-1, i, j, ".backend"}, path: path}
-			for _, regex := range []bool{false, true} { // as the other Ingress has it
+			for _, regex := range []bool{false, true} { // whichever the other Ingress has
 				line := b.ing.Namespace + " " + lineOf(regex, cmp.Or(rule.Host, anyHost), path).key
 				if b.canaries == nil {
 					b.canaries = map[string]*canary{}
@@ -127,7 +127,7 @@ func (b *builder) readCanary() {
 	}
 }
 
-// reportCanaries says which are of no use.
+// reportCanaries reports unused canaries.
 func (b *builder) reportCanaries() {
 	used := map[*networkingv1.Ingress]bool{}
 	for _, c := range b.canaries {
@@ -141,7 +141,7 @@ func (b *builder) reportCanaries() {
 	}
 }
 
-// ofHost is what the Ingress asks for of all paths of a host.
+// ofHost returns the options of the current Ingress for all paths of a host.
 func (b *builder) ofHost(host string) annotation.Options {
 	o := b.options
 	if !o.Redirect.Force && !b.hasTLS(host) {
@@ -151,7 +151,7 @@ func (b *builder) ofHost(host string) annotation.Options {
 	return o
 }
 
-// ofPath is what a path asks for, and the canary that takes a part of it; nil: none does.
+// ofPath returns the options of a path, and the canary that takes a part of it; nil: none.
 func (b *builder) ofPath(field fieldPath, host string, line claim, path string) (annotation.Options, *canary) {
 	o := b.ofHost(host)
 	if o.RewriteTo != "" && o.RewriteFrom == "" {
@@ -183,7 +183,7 @@ func (b *builder) ofPath(field fieldPath, host string, line claim, path string) 
 		return o, nil
 	}
 	split := *c
-	split.to, o.Canary = to, annotation.Canary{Is: true, Value: to + " " + c.ing.Name} // a backend of its own, whatever the weight
+	split.to, o.Canary = to, annotation.Canary{Is: true, Value: to + " " + c.ing.Name} // its own backend, whatever the weight
 	return o, &split
 }
 
@@ -194,7 +194,7 @@ func (b *builder) hasTLS(host string) bool {
 	})
 }
 
-// covers reports whether a wildcard is above a host.
+// covers reports whether a wildcard covers a host.
 func covers(wildcard, host string) bool {
 	for i := range len(host) {
 		if host[i] == '.' {
@@ -204,7 +204,7 @@ func covers(wildcard, host string) bool {
 	return false
 }
 
-// share makes equal options one pointer; nil: there are none.
+// share makes equal options one pointer; nil: no options.
 func (b *builder) share(o annotation.Options) *annotation.Options {
 	if o == (annotation.Options{}) {
 		return nil
@@ -222,7 +222,7 @@ func (b *builder) share(o annotation.Options) *annotation.Options {
 
 func equal(x, y *annotation.Options) bool { return x == y || x != nil && y != nil && *x == *y }
 
-// withService adds what a Service asks for.
+// withService adds the options of a Service.
 func (b *builder) withService(of *annotation.Options, svc *corev1.Service, used *corev1.ServicePort) *annotation.Options {
 	protocol := ""
 	if used != nil && used.AppProtocol != nil {
@@ -258,10 +258,10 @@ func (l *Userlist) equal(other *Userlist) bool {
 	return l.Name == other.Name && l.Secret == other.Secret && slices.Equal(l.Users, other.Users)
 }
 
-// Owners makes the Secret answer for what is wrong with the list.
+// Owners makes the Secret answer for mistakes in the list.
 func (l Userlist) Owners() []any { return []any{l.Secret} }
 
-// readSecrets has the Secrets that the annotations of the Ingress name.
+// readSecrets reads the Secrets that the annotations of the current Ingress name.
 func (b *builder) readSecrets() {
 	if a := &b.options.Auth; a.Secret != "" && !b.options.Closed {
 		name, err := b.userlist(a.Secret, a.Map)
@@ -281,7 +281,7 @@ func (b *builder) readSecrets() {
 	}
 }
 
-// secretOf returns a Secret of the namespace of the Ingress that is read.
+// secretOf returns a Secret in the namespace of the current Ingress.
 func (b *builder) secretOf(name string) (*corev1.Secret, error) {
 	ns := b.ing.Namespace
 	if other, rest, has := strings.Cut(name, "/"); has {
@@ -304,7 +304,7 @@ func (b *builder) secretOf(name string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// userlist returns the name of the list that a Secret makes.
+// userlist returns the name of the list made from a Secret.
 func (b *builder) userlist(secretName string, byKey bool) (name string, err error) {
 	secret, err := b.secretOf(secretName)
 	if err != nil {
@@ -336,7 +336,7 @@ func (b *builder) userlist(secretName string, byKey bool) (name string, err erro
 	return name, nil
 }
 
-// caFile returns the file that ca.crt of a Secret makes, or another key where that is missing.
+// caFile returns the file made from ca.crt of a Secret, or from another key if that is missing.
 func (b *builder) caFile(secretName, or string) (file string, err error) {
 	secret, err := b.secretOf(secretName)
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Routes is what the templates print: what all Ingresses together mean.
+// Routes is the meaning of all Ingresses together. The templates print it.
 type Routes struct {
-	Hosts              []Host // all that are claimed
-	Wildcards          []Host // those among them as ".demo.test", the longest first
+	Hosts              []Host // all claimed hosts
+	Wildcards          []Host // the wildcards among them as ".demo.test", the longest first
 	Exact              []Path // Key: host and path, as a request has them
 	Prefix             []Path // Key: the beginning of host, path and "/"
 	Patterns           []Path // Key: a regular expression of host and path, the longest first
@@ -26,27 +26,27 @@ type Routes struct {
 	Userlists          []Userlist
 	Backends           []*Backend
 	Certificates       []TLSCertificate
-	DefaultCertificate string                // file, for server names without one; "": they are refused
-	Default            string                // backend of requests that no rule matches, "" if none
-	DefaultOf          *networkingv1.Ingress // that asks for it; nil: none
-	NoRoute            string                // the backend of the operator for requests without a route, "" if none
+	DefaultCertificate string                // file, for server names without a certificate; "": they are refused
+	Default            string                // backend for requests that no rule matches, "" if none
+	DefaultOf          *networkingv1.Ingress // names the default backend; nil: none
+	NoRoute            string                // the operator's backend for requests without a route, "" if none
 	TCP                []*TCPService
-	Passed             []Path     // Key: a host whose connections with TLS go to Backend
-	Streams            []*Backend // those of Passed
+	Passed             []Path     // Key: a host whose TLS connections go to Backend
+	Streams            []*Backend // the backends of Passed
 	Files              []dataplane.File
-	FileOwners         map[dataplane.Position][]any // of what a file was made
+	FileOwners         map[dataplane.Position][]any // the objects from which a file was made
 	Refused            []reconcile.Refusal
 
-	Expiry time.Time // the earliest end of a certificate in use; zero: there is none
-	Next   time.Time // when certificates change by their dates, so that Build is to be called again; zero: never
+	Expiry time.Time // the earliest end of a certificate in use; zero: none is in use
+	Next   time.Time // when to call Build again because of the dates of certificates; zero: never
 
 	accept func() // see Accepted
-	lists  *lists // as items; shared with the routes before
+	lists  *lists // as items; shared with the last routes
 }
 
-// Accepted has the Hosts and the Slots of [Build] remember what these routes say. Call it
-// once they are the valid configuration, and not of those that are only tried: a bad edit
-// that drops a host must not free it, as the earlier version is served.
+// Accepted makes the Hosts and the Slots of [Build] remember these routes. Call it once
+// they are the valid configuration, and not if they are only tried. A bad edit that
+// drops a host must not free it, because the earlier version still serves it.
 func (r *Routes) Accepted() {
 	if r.accept != nil {
 		r.accept()
@@ -54,8 +54,8 @@ func (r *Routes) Accepted() {
 	r.accept = nil
 }
 
-// Keep takes from the routes of the last render each list that is equal, so
-// that nothing is rendered again that did not change.
+// Keep takes over each equal list from the last routes, so that unchanged parts are not
+// rendered again.
 func (r *Routes) Keep(last *Routes) {
 	if last == nil {
 		return
@@ -81,7 +81,7 @@ func (r *Routes) Keep(last *Routes) {
 	}
 }
 
-// Served yields the Ingresses of which something is served, some of them several times.
+// Served yields the Ingresses that are at least partly served, some of them several times.
 func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 	return func(yield func(*networkingv1.Ingress) bool) {
 		for _, list := range [][]Path{r.Exact, r.Prefix, r.Patterns, r.Passed} {
@@ -105,7 +105,7 @@ func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 // Path is a line of a map: requests that match Key go to Backend.
 type Path struct {
 	Key, Backend string
-	Ingress      *networkingv1.Ingress // that asks for it
+	Ingress      *networkingv1.Ingress // that claims it
 }
 
 func (p Path) compare(other Path) int { return cmp.Compare(p.Key, other.Key) }
@@ -117,7 +117,7 @@ func (p Path) byLength(other Path) int {
 // Names are for the access log: "namespace/ingress|namespace/service:port".
 func (p Path) Names() string { return namesOfRoute(p.Ingress, p.Backend) }
 
-// defaultNames are those of the default backend, "" if there is none.
+// defaultNames are the names for the default backend, "" if there is none.
 func (r *Routes) defaultNames() string {
 	if r.DefaultOf == nil {
 		return ""
@@ -130,7 +130,7 @@ func namesOfRoute(ing *networkingv1.Ingress, backend string) string {
 	return ing.Namespace + "/" + ing.Name + "|" + words[0] + "/" + words[1] + ":" + words[2]
 }
 
-// Owners makes the Ingress answer for what is wrong with the line.
+// Owners makes the Ingress answer for mistakes in the line.
 func (p Path) Owners() []any { return []any{p.Ingress} }
 
 // Backend is a port of a Service.
@@ -138,14 +138,14 @@ type Backend struct {
 	Name    string // namespace_service_port, or namespace_service_port_hash with options
 	Servers []Server
 	Options *annotation.Options   // of annotations; nil: none
-	Service *corev1.Service       // nil where there is none
+	Service *corev1.Service       // nil if it does not exist
 	Ingress *networkingv1.Ingress // the oldest that names it
 }
 
 func (b *Backend) compare(other *Backend) int { return cmp.Compare(b.Name, other.Name) }
 
-// Owners makes the Service answer for what is wrong with the backend or, where
-// that is not it, the Ingress.
+// Owners makes the Service answer for mistakes in the backend or, if that is not at
+// fault, the Ingress.
 func (b *Backend) Owners() []any {
 	if b.Service == nil {
 		return []any{b.Ingress}
@@ -153,19 +153,19 @@ func (b *Backend) Owners() []any {
 	return []any{b.Ingress, b.Service}
 }
 
-// Server is an endpoint of a Service, under a name that it keeps.
+// Server is an endpoint of a Service. It keeps its name.
 type Server struct {
 	Name     string // "s1"
 	Address  string // "192.0.2.1:8080"
-	Disabled bool   // a spare slot that waits for an endpoint
-	Resolved bool   // HAProxy looks up the host of the address: that of an ExternalName
+	Disabled bool   // a spare server that waits for an endpoint
+	Resolved bool   // HAProxy looks up its host, the name of an ExternalName
 }
 
 // TLSCertificate is a line of the crt-list.
 type TLSCertificate struct {
 	File   string
 	Hosts  []string // server names to use it for
-	Except []string // names below a wildcard that it is not for
+	Except []string // names below a wildcard that do not use it
 	Secret *corev1.Secret
 }
 
@@ -175,5 +175,5 @@ func compareFiles(x, y dataplane.File) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind))
 }
 
-// Owners makes the Secret answer for what is wrong with the certificate.
+// Owners makes the Secret answer for mistakes in the certificate.
 func (c TLSCertificate) Owners() []any { return []any{c.Secret} }

@@ -17,7 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// endpoints are those behind a port of a Service.
+// endpoints collects the endpoints behind a port of a Service.
 type endpoints struct {
 	judge          judge
 	ready, serving []string // serving: while they terminate
@@ -25,15 +25,15 @@ type endpoints struct {
 	refused        []refusedSlice
 }
 
-// refusedSlice is an EndpointSlice with an endpoint that is not served.
+// refusedSlice is an EndpointSlice with a refused endpoint.
 type refusedSlice struct {
 	slice      *discoveryv1.EndpointSlice
-	field, why string // of the first
+	field, why string // of the first refused endpoint
 	more       int
 }
 
-// addresses returns what is served, by the name of the port: the endpoints that are
-// ready or, where none is, those that still serve.
+// addresses returns the addresses to serve, for a port by name. They are the ready
+// endpoints or, if none is ready, those that still serve.
 func (e *endpoints) addresses(endpointSlices []*discoveryv1.EndpointSlice, port string) []string {
 	for _, s := range endpointSlices {
 		if s.AddressType == discoveryv1.AddressTypeFQDN {
@@ -65,14 +65,13 @@ func (e *endpoints) addresses(endpointSlices []*discoveryv1.EndpointSlice, port 
 	return slices.Compact(e.ready)
 }
 
-// isNamed reports whether a port of an EndpointSlice is that of a Service.
+// isNamed reports whether a port of an EndpointSlice has the name of a Service's port.
 func isNamed(p *discoveryv1.EndpointPort, port string) bool {
 	return p.Name != nil && *p.Name == port || p.Name == nil && port == ""
 }
 
-// add takes one endpoint, or says why it is refused. No server can have what is no
-// address: HAProxy would take it for a socket, an environment variable or a name to
-// look up.
+// add takes one endpoint, or says why it is refused. A server needs an IP address: HAProxy
+// would take other text for a socket, an environment variable or a name to look up.
 func (e *endpoints) add(ip string, port uint16, is *discoveryv1.EndpointConditions) (problem string) {
 	e.read++
 	addr, err := netip.ParseAddr(ip)
@@ -91,7 +90,7 @@ func (e *endpoints) add(ip string, port uint16, is *discoveryv1.EndpointConditio
 	return ""
 }
 
-// refuse keeps the first of each EndpointSlice, and counts the others.
+// refuse keeps the first refused endpoint of each EndpointSlice, and counts the others.
 func (e *endpoints) refuse(s *discoveryv1.EndpointSlice, why, field string, at ...any) {
 	if n := len(e.refused); n > 0 && e.refused[n-1].slice == s {
 		e.refused[n-1].more++
@@ -100,9 +99,9 @@ func (e *endpoints) refuse(s *discoveryv1.EndpointSlice, why, field string, at .
 	e.refused = append(e.refused, refusedSlice{slice: s, field: fmt.Sprintf(field, at...), why: why})
 }
 
-// tellEndpoints says what is wrong with the endpoints behind a port of a Service: to
-// each EndpointSlice what of it is refused and, where nothing of them is and no
-// server is left, to the Service why.
+// tellEndpoints reports the endpoints behind a port of a Service. Each EndpointSlice
+// gets its refused endpoints. If there is no server and no refused endpoint, the
+// Service gets the reason.
 func (b *builder) tellEndpoints(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.EndpointSlice, found *endpoints) {
 	name := svc.Namespace + "/" + svc.Name
 	others := "no other endpoint of Service " + name + " is ready, requests get 503"
@@ -114,13 +113,13 @@ func (b *builder) tellEndpoints(svc *corev1.Service, port *corev1.ServicePort, a
 	}
 	if len(found.ready)+len(found.refused) == 0 {
 		r := unusable(svc, port, all, found.read)
-		r.Warning = true // the backend is there, and no rule keeps a server out
+		r.Warning = true // the backend exists, and no rule refuses a server
 		b.tell("Service", svc, r)
 	}
 }
 
-// unusable says why a port of a Service has no server, and where that is mended: read
-// endpoints stand behind it.
+// unusable says why a port of a Service has no server, and where to fix that. read is
+// the number of endpoints behind it.
 func unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.EndpointSlice, read int) reconcile.Refusal {
 	if read > 0 {
 		return reconcile.Refusal{Reason: "no endpoint is ready, requests get 503: see the readiness probes of its pods", Detail: figure(read) + " not ready"}
@@ -163,23 +162,23 @@ func unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.
 // maxNames bounds the names that a message lists.
 const maxNames = 5
 
-// Addresses says which endpoints are served. An endpoint may not lead into the
-// host of HAProxy, to the metadata service of a cloud, or back to HAProxy: who may
-// write an EndpointSlice chooses its addresses. The zero value serves none of
-// these. A value that is in use must not change; many may use it at once.
+// Addresses says which endpoints may be served. An endpoint may not lead into the host
+// of HAProxy, to the metadata service of a cloud, or back to HAProxy: the author of an
+// EndpointSlice chooses its addresses. The zero value serves none of these. A value in
+// use must not change. It is safe for concurrent use.
 type Addresses struct {
-	Allow     []netip.Prefix // of those in the table special, served all the same; never one of Listeners
+	Allow     []netip.Prefix // special addresses that are served all the same, but never those of Listeners
 	Listeners Listeners      // of HAProxy and the controller
 	Host      []netip.Prefix // addresses of this host; nil: those of its interfaces
 }
 
-// Listeners are the ports that HAProxy and the controller listen at, each with its
-// addresses. The zero address stands for all of this host.
+// Listeners are the ports of HAProxy and of the controller, each with its addresses.
+// The zero address stands for all addresses of this host.
 type Listeners map[uint16][]netip.Addr
 
-// Add adds what a bind line says: "host:port", ranges of ports, several with
-// commas between. Sockets that are files are none of an endpoint, and nothing is
-// added for them. A host that is a name stands for all addresses of this host.
+// Add adds the addresses of a bind line: "host:port", ranges of ports, several with
+// commas between. It skips sockets that are files: no endpoint leads there. A host name
+// stands for all addresses of this host.
 func (l Listeners) Add(bind string) error {
 	for part := range strings.SplitSeq(bind, ",") {
 		kind, at, _ := strings.Cut(part, "@")
@@ -210,7 +209,7 @@ func (l Listeners) Add(bind string) error {
 	return nil
 }
 
-// AddAddr adds one address; an unspecified one stands for all of this host.
+// AddAddr adds one address. An unspecified one stands for all addresses of this host.
 func (l Listeners) AddAddr(addr netip.Addr, port uint16) {
 	if addr = addr.Unmap(); addr.IsUnspecified() {
 		addr = netip.Addr{}
@@ -220,7 +219,7 @@ func (l Listeners) AddAddr(addr netip.Addr, port uint16) {
 	}
 }
 
-// special are the addresses that no pod has.
+// special lists addresses that no pod has.
 var special = []struct {
 	prefix netip.Prefix
 	is     string
@@ -243,8 +242,8 @@ var special = []struct {
 	{netip.MustParsePrefix("fd00:42::42/128"), "the metadata service of a cloud"},
 }
 
-// embedding are the ranges of IPv6 whose addresses lead to one of IPv4, which
-// begins at a byte of them.
+// embedding lists ranges of IPv6 whose addresses lead to an IPv4 address. at is the
+// byte where the IPv4 address begins.
 var embedding = []struct {
 	prefix netip.Prefix
 	at     int
@@ -255,7 +254,7 @@ var embedding = []struct {
 	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
 }
 
-// embedded returns the address of IPv4 that an address leads to, or the zero one.
+// embedded returns the IPv4 address that an address leads to, or the zero one.
 func embedded(addr netip.Addr) netip.Addr {
 	for _, e := range embedding {
 		if e.prefix.Contains(addr) && addr != netip.IPv6Unspecified() && addr != netip.IPv6Loopback() {
@@ -266,8 +265,8 @@ func embedded(addr netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// judge is Addresses for one Build: it reads the interfaces of the host once, and
-// only where an endpoint has a port of ours.
+// judge is Addresses for one Build. It reads the interfaces of the host once, and only
+// if an endpoint has a port of ours.
 type judge struct {
 	*Addresses
 	host func() []netip.Prefix
@@ -283,8 +282,7 @@ func newJudge(a *Addresses) judge {
 	return judge{a, sync.OnceValue(interfaces)}
 }
 
-// problem says why an endpoint is not served; "" if it is. addr is no IPv4-mapped
-// address.
+// problem says why an endpoint is refused; "" if it is not. addr is no IPv4-mapped address.
 func (j judge) problem(addr netip.Addr, port uint16) string {
 	leads, via := addr, ""
 	if inner := embedded(addr); inner.IsValid() {
@@ -305,17 +303,17 @@ func (j judge) problem(addr netip.Addr, port uint16) string {
 	return ""
 }
 
-// ours tells whether an address is one of those that listen at its port.
+// ours reports whether an address is one of the listeners of its port.
 func (j judge) ours(addr netip.Addr, listen []netip.Addr) bool {
-	if slices.Contains(listen, addr) || addr.IsUnspecified() { // which leads to a loopback address
+	if slices.Contains(listen, addr) || addr.IsUnspecified() { // an unspecified address leads to a loopback address
 		return true
 	}
 	return slices.Contains(listen, netip.Addr{}) && (addr.IsLoopback() ||
 		slices.ContainsFunc(j.host(), func(p netip.Prefix) bool { return p.Contains(addr) }))
 }
 
-// interfaces returns the addresses of this host. On a loopback interface a range
-// is local as a whole. Where they cannot be read, every address counts.
+// interfaces returns the addresses of this host. On a loopback interface a whole range
+// is local. If they cannot be read, every address counts.
 func interfaces() (host []netip.Prefix) {
 	everything := []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)}
 	all, err := net.Interfaces()
@@ -330,7 +328,7 @@ func interfaces() (host []netip.Prefix) {
 		for _, a := range addresses {
 			p, err := netip.ParsePrefix(a.String())
 			if err != nil {
-				continue // no address of IP
+				continue // not an IP address
 			}
 			if i.Flags&net.FlagLoopback == 0 {
 				p = netip.PrefixFrom(p.Addr(), p.Addr().BitLen())

@@ -14,34 +14,34 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 )
 
-// Slots gives the endpoints of a backend names that they keep from render to
-// render: an endpoint that replaces another takes its name, so that HAProxy
-// only has to change the address of a server. The zero value is ready.
+// Slots gives the endpoints of a backend names that they keep from render to render. An
+// endpoint that replaces another takes its name, so that HAProxy only has to change the
+// address of a server. The zero value is ready.
 type Slots struct {
-	// Step rounds the number of servers up, with disabled ones to spare: a
-	// Dataplane API cannot add a server to a running HAProxy, but it can give
-	// a spare one an address. Zero spares none.
+	// Step rounds the number of servers up to a multiple, by disabled spare ones. A
+	// Dataplane API cannot add a server to a running HAProxy, but it can give a spare
+	// one an address. Zero means no spare ones.
 	Step int
 
 	mu   sync.Mutex
-	held map[string][]string // backend -> address by slot, "" where a slot is free
+	held map[string][]string // backend -> address by slot, "" if a slot is free
 	last map[string]*Backend // what assign returned
 
-	used int // of these, by the builds without quarantine since one was accepted
+	used int // most backends or certificates in a build without quarantine, since one was accepted
 
 	checked  map[string]checkedSecret // by file
-	deployed map[string][]byte        // the certificates of before this process, until those of now are checked
+	deployed map[string][]byte        // certificates of an earlier process, until those of now are checked
 
 	cut map[string]partOf // by namespace/name of an Ingress
 }
 
-// spareAddress is where a disabled server points to: the discard port of this
-// host, which gets no traffic since the server is disabled.
+// spareAddress is the address of a disabled server: the discard port of this host. A
+// disabled server gets no traffic.
 const spareAddress = "127.0.0.1:9"
 
 // assign returns the backend with at most limit servers for these addresses, in the
-// order of their slots: the same pointer as before if nothing changed. Endpoints that
-// have a slot keep it, the first of the others get one.
+// order of their slots. Without a change it returns the same pointer as before.
+// Endpoints keep their slots; new ones get free slots in their order.
 func (s *Slots) assign(backend string, addresses []string, limit int, options *annotation.Options, svc *corev1.Service, ing *networkingv1.Ingress) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +60,8 @@ func (s *Slots) assign(backend string, addresses []string, limit int, options *a
 	return last
 }
 
-// keep returns the backend without servers, as its Service is left out for now:
-// its endpoints find their slots again when that comes back.
+// keep returns the backend without servers, while its Service is quarantined or
+// missing. Its endpoints find their slots again when the Service comes back.
 func (s *Slots) keep(backend string, options *annotation.Options, ing *networkingv1.Ingress) *Backend {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Slots) servers(backend string, addresses []string, limit int) []Server 
 	for _, a := range addresses {
 		isNew[a] = true
 	}
-	var left, free []int // slots: an endpoint left them just now, or long ago
+	var left, free []int // slots that endpoints left just now, and earlier
 	for i, a := range held {
 		switch {
 		case a == "":
@@ -138,8 +138,8 @@ func spare(i int) Server {
 	return Server{Name: "s" + strconv.Itoa(i+1), Address: spareAddress, Disabled: true}
 }
 
-// Remember takes the slots and the certificates from a configuration that these
-// templates rendered before; nil remembers nothing.
+// Remember reads the slots and the certificates from an earlier configuration of these
+// templates; nil changes nothing.
 func (s *Slots) Remember(previous *dataplane.Config) {
 	if previous == nil {
 		return
@@ -161,7 +161,7 @@ func (s *Slots) Remember(previous *dataplane.Config) {
 		case len(words) >= 3 && words[0] == "server" && words[2] != spareAddress:
 			n, err := strconv.Atoi(strings.TrimPrefix(words[1], "s"))
 			if err != nil || n < 1 || n > maxSlots {
-				continue // not a name that assign gives
+				continue // not a name from assign
 			}
 			held := s.held[backend]
 			for len(held) < n {
@@ -173,11 +173,10 @@ func (s *Slots) Remember(previous *dataplane.Config) {
 	}
 }
 
-// maxSlots bounds what Remember believes of a configuration that somebody may
-// have changed.
+// maxSlots bounds what Remember takes from a configuration that people may have changed.
 const maxSlots = 10000
 
-// forgetSecrets drops what was found in all Secrets but these.
+// forgetSecrets drops the results for all Secrets except but.
 func (s *Slots) forgetSecrets(but map[string]*tlsFile) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +192,7 @@ func (s *Slots) forget(gone func(backend string) bool) {
 	maps.DeleteFunc(s.last, func(name string, _ *Backend) bool { return gone(name) })
 }
 
-// forgetOnly drops some backends and certificates, unless they are used.
+// forgetOnly drops the named backends and certificates, unless they are in use.
 func (s *Slots) forgetOnly(names map[string]bool, used func(name string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,9 +205,9 @@ func (s *Slots) forgetOnly(names map[string]bool, used func(name string) bool) {
 	}
 }
 
-// isFull reports whether what a build does not use goes, although it may come back with
-// the servers that it had: from quarantine, or as the build is not accepted. Else names
-// that come and go could fill the memory meanwhile. whole: nothing is in quarantine.
+// isFull reports whether unused slots must go. Normally they stay: a backend may come
+// back with its servers, from quarantine or after a refused build. But names that come
+// and go must not fill the memory. whole: no resource is quarantined.
 func (s *Slots) isFull(used int, whole bool) bool {
 	const enough = 1000
 	s.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// hostProblem says why a name is not that of a host, by the rules of the API server,
-// and what would be: each render asks it of each host.
+// hostProblem says why a name is no host name by the rules of the API server, and
+// suggests one. Each render calls it for each host.
 func hostProblem(host string) string {
 	if isHost(host) {
 		return ""
@@ -43,7 +43,7 @@ func isHost(host string) bool {
 	return ok && last != '.' && last != '-'
 }
 
-// whyNoHost says what is wrong with a host: the first that people get wrong.
+// whyNoHost names the first mistake in a host, in the order in which people make them.
 func whyNoHost(host string) string {
 	name := strings.TrimPrefix(host, "*.")
 	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
@@ -82,7 +82,7 @@ func whyNoHost(host string) string {
 	return "it ends with a dot"
 }
 
-// meantHost guesses the host in something that is none.
+// meantHost guesses the host in a text that is none.
 func meantHost(s string) string {
 	if _, rest, ok := strings.Cut(s, "://"); ok {
 		s = rest
@@ -92,12 +92,12 @@ func meantHost(s string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.TrimSpace(s), "."))
 }
 
-// maxLabel is how long a label can be in DNS.
+// maxLabel is the longest label in DNS.
 const maxLabel = 63
 
-// hostWarning says why no client may find a host that is served.
+// hostWarning says why clients may not find a host that is served.
 func hostWarning(host string) string {
-	if c := host[len(host)-1]; c >= '0' && c <= '9' { // else it is no address, at no cost
+	if c := host[len(host)-1]; c >= '0' && c <= '9' { // only then can it be an address
 		if _, err := netip.ParseAddr(host); err == nil {
 			return "it is an IP address, which the API server refuses: a rule without host is for all addresses"
 		}
@@ -112,7 +112,7 @@ func hostWarning(host string) string {
 	return ""
 }
 
-// short cuts what somebody wrote to what a message can show.
+// short cuts a user's text to the length that a message can show.
 func short(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -121,13 +121,12 @@ func short(s string) string {
 	return s
 }
 
-// maxPath is how long a path may be, in bytes: a request must fit into HAProxy's
-// tune.bufsize, 16384, and so must a line of a map, which it reads as two
-// otherwise.
+// maxPath bounds a path, in bytes. A request must fit into HAProxy's tune.bufsize,
+// 16384. So must a line of a map, or HAProxy reads it as two.
 const maxPath = 8192
 
-// nameProblem says what is wrong with the name of an object or a port. The API
-// server sees to it, but not everything comes from there.
+// nameProblem checks the name of an object or a port. The API server does so too, but
+// not every object comes from there.
 func nameProblem(name string) string {
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.' {
@@ -137,8 +136,8 @@ func nameProblem(name string) string {
 	return ""
 }
 
-// patternSigns are in paths that are meant as a pattern; no request sends them as they
-// stand, but for "*".
+// patternSigns mark a path that is meant as a pattern. No request sends them unescaped,
+// except "*".
 const patternSigns = `*^[]{}|\`
 
 func pathProblem(path string, kind networkingv1.PathType) string {
@@ -152,9 +151,9 @@ func pathProblem(path string, kind networkingv1.PathType) string {
 		_, problem := annotation.CheckPattern(path)
 		switch {
 		case problem != "":
-		case annotation.Alternates(path): // the second would be of all hosts
+		case annotation.Alternates(path): // the second would match all hosts
 			problem = fmt.Sprintf("pattern %q has a | outside of parentheses: write it in parentheses, or two paths", short(path))
-		case len(path) > 1 && strings.IndexByte("?*{", path[1]) >= 0: // without the slash it would be of hosts that begin with this one
+		case len(path) > 1 && strings.IndexByte("?*{", path[1]) >= 0: // without the slash it would match longer host names
 			problem = fmt.Sprintf("pattern %q begins with a slash that may be missing: write a slash, and then the rest", short(path))
 		}
 		return problem
@@ -167,7 +166,7 @@ func pathProblem(path string, kind networkingv1.PathType) string {
 	return ""
 }
 
-// pathTypeProblem says what is wrong with a type that is given.
+// pathTypeProblem checks a given path type.
 func pathTypeProblem(kind *networkingv1.PathType) string {
 	if kind == nil {
 		return ""
@@ -186,25 +185,25 @@ func pathTypeProblem(kind *networkingv1.PathType) string {
 	return fmt.Sprintf("%q is not known: write Prefix, Exact or ImplementationSpecific", short(string(*kind)))
 }
 
-// toldResources is how many resources of one namespace a build speaks of; the others
-// are counted. It is one more than the page shows, which then says that there are more.
+// toldResources bounds the resources of one namespace that a build reports on; it
+// counts the others. The page shows one fewer, and then says that there are more.
 const toldResources = 10*reconcile.MaxRefusals + 1
 
-// told is what was said of a resource or of a namespace: how often, and where last.
+// told counts the reports on a resource or a namespace, and has the place of the last one.
 type told struct{ count, last int }
 
-// refuse says of the Ingress that is read that a part of it is left out.
+// refuse reports that a part of the current Ingress is refused.
 func (b *builder) refuse(field fieldPath, reason string) {
 	b.fast.isOdd(b.ing)
 	b.say(field, reconcile.Refusal{Reason: reason})
 }
 
-// warn says of the Ingress that is read that somebody should look at a part of it.
+// warn reports a part of the current Ingress that its author should check.
 func (b *builder) warn(field fieldPath, reason string) {
 	b.say(field, reconcile.Refusal{Reason: reason, Warning: true})
 }
 
-// sayOnce says of the Ingress that is read what is wrong with several of its parts.
+// sayOnce reports a problem that several parts of the current Ingress share.
 func (b *builder) sayOnce(field fieldPath, r reconcile.Refusal) {
 	key := saying{b.ing.Namespace + "/" + b.ing.Name, "", r.Reason}
 	if !b.said[key] {
@@ -223,8 +222,8 @@ func (b *builder) say(field fieldPath, r reconcile.Refusal) {
 	}
 }
 
-// tell says what is wrong with an object: the one whose owner can mend it. The same
-// is said once, however many Ingresses lead there.
+// tell reports a problem to the object whose owner can fix it. It reports the same
+// problem once, however many Ingresses lead there.
 func (b *builder) tell(kind string, o metav1.Object, r reconcile.Refusal) {
 	if r.Resource = resourceName(kind, o); b.hears(r.Resource, o.GetNamespace()) {
 		b.add(o, r)
@@ -238,7 +237,7 @@ func resourceName(kind string, o metav1.Object) string {
 	return kind + " " + o.GetName()
 }
 
-// hears counts what is beyond a bound, and then is not said.
+// hears reports whether a report is within the bounds. It counts those beyond.
 func (b *builder) hears(resource, namespace string) bool {
 	of, space := b.told[resource], b.told[namespace]
 	switch {
@@ -273,5 +272,5 @@ func compareRefused(x, y reconcile.Refusal) int {
 	return cmp.Or(cmp.Compare(x.Resource, y.Resource), cmp.Compare(x.Field, y.Field), cmp.Compare(x.Reason, y.Reason))
 }
 
-// saying is what a refusal says.
+// saying is the content of a report.
 type saying struct{ resource, field, reason string }

@@ -13,36 +13,36 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-// Settings is what the flags say that templates print.
+// Settings are the flags that templates print.
 type Settings struct {
 	HTTP, HTTPS   string   // addresses to listen on, with commas between: see Binds
 	Socket        string   // runtime socket
-	MaxConn       int      // 0: whatever HAProxy finds fit
+	MaxConn       int      // 0: HAProxy decides
 	HardStopAfter string   // a duration of HAProxy: "30m"
 	TrustProxy    []string // ranges of addresses whose X-Forwarded headers are believed
-	Fleet         string   // one word that all instances of this controller share, and no others
-	SpareBackends int      // that wait for new ones, see dataplane.SparePrefix
-	AccessLog     string   // "http" or "json"; "": there is none
+	Fleet         string   // one word for all instances of this controller, and for no others
+	SpareBackends int      // that wait for new Services, see dataplane.SparePrefix
+	AccessLog     string   // "http" or "json"; "": none
 	AcceptProxy   []string // ranges of addresses whose connections begin with the PROXY protocol
-	ErrorPages    []string // codes that have a page, a file of the kind general such as 503.http
-	HTTP3         string   // "quic4" or "quic6"; "": it is not served
+	ErrorPages    []string // codes with a page: a general file such as 503.http
+	HTTP3         string   // "quic4" or "quic6"; "": no HTTP/3
 	LimitedQUIC   bool     // its TLS library has no QUIC of its own
-	Stats         string   // address for the page of statistics; "": there is none
-	TLSSocket     string   // where HAProxy gets what it does not pass through
-	ExternalName  bool     // HAProxy looks up names
-	Nameservers   []string // that it asks; none: those of /etc/resolv.conf
+	Stats         string   // address for the page of statistics; "": none
+	TLSSocket     string   // where HAProxy gets the connections that it does not pass through
+	ExternalName  bool     // HAProxy looks up the names of Services
+	Nameservers   []string // for look-ups; none: those of /etc/resolv.conf
 }
 
-// HasPage reports whether there is a page for a code of HTTP.
+// HasPage reports whether a status code has a page.
 func (s Settings) HasPage(code string) bool { return slices.Contains(s.ErrorPages, code) }
 
 // Bind is an address to listen on.
 type Bind struct {
 	Address string
-	Only6   bool // connections of IPv4 come by another one
+	Only6   bool // another bind takes connections of IPv4
 }
 
-// Binds takes addresses apart that have commas between, such as ":8080,[::]:8080".
+// Binds splits addresses at commas, such as ":8080,[::]:8080".
 func (s Settings) Binds(addresses string) (all []Bind) {
 	for at := range strings.SplitSeq(addresses, ",") {
 		all = append(all, Bind{at, strings.HasPrefix(at, "[") && at != addresses})
@@ -50,14 +50,14 @@ func (s Settings) Binds(addresses string) (all []Bind) {
 	return all
 }
 
-// BackendEntry is the template that is rendered for each backend.
+// BackendEntry is the template for each backend.
 const BackendEntry = "haproxy.d/backend.cfg"
 
-// TCPEntry is the template that is rendered for each TCP service.
+// TCPEntry is the template for each TCP service.
 const TCPEntry = "haproxy.d/tcp.cfg"
 
-// Input is what the templates see of the routes. Delete from Each the entries of which
-// [EachOf] says that their templates are not written for one item.
+// Input returns the routes as templates see them. Delete from Each the entries that
+// [EachOf] reports as false: their templates are not written for one item.
 func (r *Routes) Input(settings Settings) *render.Input {
 	in := &render.Input{
 		Vars: map[string]any{"settings": settings, "hosts": r.Hosts, "wildcards": r.Wildcards, "exact": r.Exact, "prefix": r.Prefix, "patterns": r.Patterns, "canaries": r.Canaries, "userlists": r.Userlists,
@@ -75,9 +75,9 @@ func (r *Routes) Input(settings Settings) *render.Input {
 	return in
 }
 
-// Compile type-checks templates. They see the variables that Input gives, the
-// function path(kind, name), which says where a file lies for HAProxy, and
-// pathResolver, which says the same by pathResolver.GetPath(name, kind).
+// Compile type-checks templates. They see the variables of Input. The function
+// path(kind, name) returns where a file lies for HAProxy; pathResolver.GetPath(name,
+// kind) returns the same.
 func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 	return templating.Compile(cases.Without(files), &templating.Options{
 		Globals: map[string]any{
@@ -88,8 +88,8 @@ func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 	})
 }
 
-// lists are the routes as items of templates. Routes that follow others share them, so
-// that an item that stays is the same pointer, and only the others are rendered.
+// lists holds the routes as items of templates. Successive routes share it, so an
+// unchanged item keeps its pointer, and only the others are rendered.
 type lists struct {
 	backends         itemsOf[*Backend]
 	exact, prefix    itemsOf[Path]
@@ -100,13 +100,14 @@ type lists struct {
 	certificates     itemsOf[TLSCertificate]
 }
 
-// itemsOf are the items of a sorted list, behind one that is nil: the head of the file.
+// itemsOf are the items of a sorted list. A nil item stands before them for the head of
+// the file.
 type itemsOf[T any] struct {
 	list []T
 	all  []any
 }
 
-// take makes the items of a list. Those that equal one of the list before are the same.
+// take makes the items of a list. It keeps the items that equal one of the last list.
 func (it *itemsOf[T]) take(list []T, compare func(a, b T) int, equal func(a, b *T) bool) []any {
 	old, were := it.list, it.all
 	if were != nil && len(list) == len(old) && (len(old) == 0 || &list[0] == &old[0]) {
@@ -122,7 +123,7 @@ func (it *itemsOf[T]) take(list []T, compare func(a, b T) int, equal func(a, b *
 			all = append(all, were[j+1])
 			continue
 		}
-		item := list[i] // a pointer into the list would keep all of it
+		item := list[i] // a pointer into the list would keep all of it alive
 		all = append(all, &item)
 	}
 	it.list, it.all = list, all
@@ -156,8 +157,7 @@ func (c *TLSCertificate) equal(d *TLSCertificate) bool {
 	return c.File == d.File && c.Secret == d.Secret && slices.Equal(c.Hosts, d.Hosts) && slices.Equal(c.Except, d.Except)
 }
 
-// each are the entries that can be rendered for each item of a list, where they are
-// written for that.
+// each returns the entries that can be rendered for each item of a list.
 func (r *Routes) each(settings Settings) map[string]render.Each {
 	if r.lists == nil {
 		r.lists = &lists{}
@@ -186,15 +186,15 @@ func (r *Routes) each(settings Settings) map[string]render.Each {
 	}
 }
 
-// listOf names the variable that has all items of an entry.
+// listOf names the variable with the whole list of an entry.
 var listOf = map[string]string{ // constant in effect
 	"maps/exact.map": "exact", "maps/prefix.map": "prefix", "maps/paths_reg.map": "patterns", "haproxy.d/userlist.cfg": "userlists", "maps/hosts.map": "hosts", "maps/wildcards.map": "wildcards",
 	"maps/passed.map": "passed", "maps/names-exact.map": "exact", "maps/names-prefix.map": "prefix", "maps/names_reg.map": "patterns",
 	"crt-lists/certificates.txt": "certificates",
 }
 
-// EachOf returns the entries of templates that are written for one item. Others use the
-// list: templates of a user's own may do it either way.
+// EachOf reports for each entry whether its template is written for one item. Other
+// templates use the list; a user's own templates may do either.
 func EachOf(engine *templating.Engine) map[string]bool {
 	entries := map[string]bool{}
 	for entry, each := range new(Routes).each(Settings{}) {

@@ -53,9 +53,8 @@ func (w *Writer) found(svc *corev1.Service) {
 	}
 }
 
-// addressesOf returns the addresses of a Service: those outside of the cluster, or else
-// those inside. A load balancer without an address will get one, so it has none for
-// now.
+// addressesOf returns the addresses of a Service: those outside of the cluster, or else those
+// inside. A load balancer without an address will get one, so it has none for now.
 func addressesOf(svc *corev1.Service) (all Addresses) {
 	if svc == nil {
 		return nil

@@ -214,9 +214,8 @@ func (s *state) order(all []change) {
 	})
 }
 
-// change writes one status. An Ingress that is gone needs no write. If addresses are to
-// be removed, an Ingress to which another client gave other addresses needs none
-// either.
+// change writes one status. An Ingress that is gone needs no write. If addresses are to be
+// removed, an Ingress to which another client gave other addresses needs none either.
 func (s *state) change(ctx context.Context, one change, to Addresses) error {
 	kind, patch := types.MergePatchType, any(map[string]any{
 		"metadata": map[string]any{"uid": one.uid}, "status": map[string]any{"loadBalancer": map[string]any{"ingress": to}}})

@@ -32,11 +32,10 @@ const maxKeyBytes = 8192
 // longer chain, and reading one of 1 MB takes 0.15 s.
 const MaxChainBytes = 100_000
 
-// File checks a certificate and its key, so that one bad Secret does not stop all
-// others. It writes both anew, without text between them and without blank lines: a
-// blank line would end the payload of a runtime command. HAProxy takes the result, also
-// at runtime. File also refuses some pairs that HAProxy would take, such as brainpool
-// curves, which Go lacks.
+// File checks a certificate and its key, so that one bad Secret does not stop all others. It
+// writes both anew, without text between them and without blank lines: a blank line would end
+// the payload of a runtime command. HAProxy takes the result, also at runtime. File also
+// refuses some pairs that HAProxy would take, such as brainpool curves, which Go lacks.
 func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
 	for block, rest := pem.Decode(key); block != nil; block, rest = pem.Decode(rest) {
 		if n := len(block.Bytes); n > maxKeyBytes {
@@ -127,8 +126,7 @@ func checkForm(der []byte) error {
 	return nil
 }
 
-// checkStrength refuses the keys and signatures that OpenSSL refuses at its security
-// level 2.
+// checkStrength refuses the keys and signatures that OpenSSL refuses at its security level 2.
 func checkStrength(c *x509.Certificate) error {
 	switch key := c.PublicKey.(type) {
 	case *rsa.PublicKey:

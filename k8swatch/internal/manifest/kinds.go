@@ -113,8 +113,7 @@ func slip(a, b string) bool {
 }
 
 // misnamed returns a message if a version of the Kubernetes API lacks a kind, with the
-// probable right kind. It returns "" if the kind exists, and for versions without
-// types.
+// probable right kind. It returns "" if the kind exists, and for versions without types.
 func misnamed(gvk schema.GroupVersionKind, types memapi.Types) string {
 	kinds := types.Known(gvk.GroupVersion())
 	if _, known := kinds[gvk.Kind]; known || len(kinds) == 0 {

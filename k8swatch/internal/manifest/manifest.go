@@ -1,5 +1,4 @@
-// Package manifest decodes Kubernetes manifests strictly, and finds the line of each
-// mistake.
+// Package manifest decodes Kubernetes manifests strictly, and finds the line of each mistake.
 package manifest
 
 import (
@@ -35,8 +34,7 @@ type Object struct {
 	Line     int // 1-based
 }
 
-// Error is a mistake and its line, 1-based. It does not repeat values, which may be
-// secret.
+// Error is a mistake and its line, 1-based. It does not repeat values, which may be secret.
 type Error struct {
 	Line int
 	Err  error

@@ -9,17 +9,15 @@ import (
 	"strings"
 )
 
-// Text is the content of a file, or the error of reading it. It is zero for a deleted
-// file.
+// Text is the content of a file, or the error of reading it. It is zero for a deleted file.
 type Text struct {
 	Data []byte
 	Err  error
 }
 
-// ReadFolder reads the manifests of a folder, by path, and the info of the folder. A
-// file may have at most max bytes. The error says that the folder is missing, or that
-// another folder took its place meanwhile. Then a missing file does not count as
-// deleted.
+// ReadFolder reads the manifests of a folder, by path, and the info of the folder. A file may
+// have at most max bytes. The error says that the folder is missing, or that another folder
+// took its place meanwhile. Then a missing file does not count as deleted.
 func ReadFolder(dir string, max int64) (texts map[string]Text, info os.FileInfo, err error) {
 	before, err := os.Stat(dir)
 	if err != nil {

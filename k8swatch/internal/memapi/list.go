@@ -25,8 +25,7 @@ func (s *Server) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return &ListWatch{server: s, gvr: gvr, kind: KindFor(gvr), namespace: namespace, tweak: tweak}
 }
 
-// MetadataListWatch is ListWatch for metadata alone: it sends
-// *metav1.PartialObjectMetadata.
+// MetadataListWatch is ListWatch for metadata alone: it sends *metav1.PartialObjectMetadata.
 func (s *Server) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
 	l := s.ListWatch(gvr, namespace, tweak)
 	l.metadata = true
@@ -53,9 +52,8 @@ func (l *ListWatch) copy(obj Object) Object {
 	return obj.DeepCopyObject().(Object)
 }
 
-// ListWithContext returns sorted copies of the matching objects, in pages if a limit is
-// set. Like the cache of the real server it returns a list from resource version 0 as a
-// whole.
+// ListWithContext returns sorted copies of the matching objects, in pages if a limit is set.
+// Like the cache of the real server it returns a list from resource version 0 as a whole.
 func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	m, err := l.matcher(&opts)
 	if err != nil {

@@ -75,8 +75,7 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, obj Object) {
 	s.apply(gvr, obj)
 }
 
-// Edit changes an object and reports whether it exists. The edit must not call the
-// server.
+// Edit changes an object and reports whether it exists. The edit must not call the server.
 func (s *Server) Edit(gvr schema.GroupVersionResource, namespace, name string, edit func(Object)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -141,8 +141,7 @@ func (w *watching) run(ctx context.Context) {
 	}
 }
 
-// batch returns the new events for this watch. ok is false if the log has lost some of
-// them.
+// batch returns the new events for this watch. ok is false if the log has lost some of them.
 func (w *watching) batch() (batch []event, changed <-chan struct{}, ok bool) {
 	s := w.server
 	s.mu.Lock()

@@ -10,10 +10,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// compact is an unstructured object as JSON, which takes a sixth of the memory of
-// nested maps. A read decodes it. All readers share the result until the garbage
-// collector takes it. Numbers are as in JSON: a whole number is an int64, however it
-// was written.
+// compact is an unstructured object as JSON, which takes a sixth of the memory of nested
+// maps. A read decodes it. All readers share the result until the garbage collector takes it.
+// Numbers are as in JSON: a whole number is an int64, however it was written.
 type compact struct {
 	text    []byte
 	decoded atomic.Pointer[weak.Pointer[unstructured.Unstructured]]

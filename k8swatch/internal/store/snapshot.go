@@ -31,9 +31,8 @@ func (s *Snapshot) Get(namespace, name string) Object {
 	return nil
 }
 
-// Find calls yield with each object that has keys which begin with the given ones,
-// until yield returns false. The order is by key, namespace and name, and each object
-// comes once.
+// Find calls yield with each object that has keys which begin with the given ones, until
+// yield returns false. The order is by key, namespace and name, and each object comes once.
 func (s *Snapshot) Find(keys []string, yield func(Object) bool) {
 	if s.trees.index == nil {
 		s.findByName(keys, yield)
@@ -70,9 +69,8 @@ func (e *Entry) first(prefix string) string {
 	return e.keys[i]
 }
 
-// The encoding of a key keeps the order of its parts, and the first parts encode to a
-// prefix of the whole. Each part ends in 0x00 0x01, and a 0x00 within it becomes 0x00
-// 0xff.
+// The encoding of a key keeps the order of its parts, and the first parts encode to a prefix
+// of the whole. Each part ends in 0x00 0x01, and a 0x00 within it becomes 0x00 0xff.
 const (
 	partEnd    = "\x00\x01"
 	escapedNul = "\x00\xff"

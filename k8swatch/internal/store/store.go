@@ -102,10 +102,9 @@ type Store struct {
 	indexed bool
 	order   uint64 // random; several stores are locked in this order
 
-	// OnCommit is called after each change while the store is locked. It must not call
-	// the store, nor keep changed. changed lists up to MaxChanged objects, and more is
-	// the number of other changed ones. Set both before the first change. OnCommit may
-	// be nil.
+	// OnCommit is called after each change while the store is locked. It must not call the
+	// store, nor keep changed. changed lists up to MaxChanged objects, and more is the number
+	// of other changed ones. Set both before the first change. OnCommit may be nil.
 	OnCommit   func(c Change, changed []Changed, more int)
 	MaxChanged int
 
@@ -117,8 +116,7 @@ type Store struct {
 	more     int       // changes that are not in changed
 }
 
-// New returns an empty store. Without an index, objects are found by namespace and
-// name.
+// New returns an empty store. Without an index, objects are found by namespace and name.
 func New(indexed bool) *Store {
 	return &Store{indexed: indexed, order: rand.Uint64(), trees: newTrees(indexed)}
 }
