@@ -15,8 +15,8 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// handler answers requests of one kind, with a body that is sent as JSON. Bytes
-// are sent as they are.
+// handler answers requests of one kind. It returns a body that is sent as JSON, or bytes that
+// are sent unchanged.
 type handler func(*request) (status int, body any, err error)
 
 // routes returns all endpoints.
@@ -66,12 +66,12 @@ func (s *Server) routes() *http.ServeMux {
 	return mux
 }
 
-// atLeast32 reports whether the API is one of 3.2 or later.
+// atLeast32 reports whether the API is version 3.2 or later.
 func (s *Server) atLeast32() bool {
 	return !strings.HasPrefix(s.opts.APIVersion, "v3.0") && !strings.HasPrefix(s.opts.APIVersion, "v3.1")
 }
 
-// before34 reports whether the API changes only the state of a server that is loaded.
+// before34 reports whether the API can change nothing but the state of a loaded server.
 func (s *Server) before34() bool {
 	return !s.atLeast32() || strings.HasPrefix(s.opts.APIVersion, "v3.2") || strings.HasPrefix(s.opts.APIVersion, "v3.3")
 }
@@ -119,8 +119,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content)
 }
 
-// answer does what is asked under the lock. The version on the answer is that
-// of afterwards.
+// answer handles a request under the lock. The answer shows the version after the request.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,7 +133,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Configuration-Version", strconv.FormatInt(s.version, 10))
 }
 
-// ServeHTTP answers one request, an error in the form of the API.
+// ServeHTTP answers one request, with errors in the form of the API.
 func (do handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, body, err := do(&request{Request: r, header: w.Header()})
 	if err != nil {
@@ -145,7 +144,7 @@ func (do handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	content, raw := body.([]byte)
 	if !raw && body != nil {
 		w.Header().Set("Content-Type", "application/json")
-		content, _ = json.Marshal(body) // of types that have no other outcome
+		content, _ = json.Marshal(body) // cannot fail for these types
 	}
 	w.WriteHeader(status)
 	_, _ = w.Write(content)
@@ -163,7 +162,7 @@ func problemf(status int, format string, args ...any) error {
 	return &problem{status, fmt.Sprintf(format, args...)}
 }
 
-// as gives a status to an error.
+// as adds a status to an error.
 func as(status int, err error) error {
 	if err == nil {
 		return nil

@@ -15,16 +15,16 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// stored is the stored configuration. The API reads haproxy.cfg when it starts
-// and otherwise believes its memory.
+// stored is the stored configuration. The API reads haproxy.cfg when it starts, and then
+// trusts its memory.
 type stored struct {
 	file    string // haproxy.cfg
 	good    string // content of the file at the last successful load
-	memory  string // with the lines of the API, without the checksum
+	memory  string // with the lines that the API adds, except the checksum
 	version int64
 }
 
-// splitVersion takes the lines with a version out of a text.
+// splitVersion removes the lines with a version from a text.
 func splitVersion(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {
@@ -35,11 +35,11 @@ func splitVersion(text string) string {
 	return b.String()
 }
 
-// proxy finds the header of a proxy that names its defaults.
+// proxy matches the header of a proxy that names its defaults.
 var proxy = regexp.MustCompile(`(?m)^[ \t]*(frontend|backend|listen)\s+(\S+)\s+from\s+\S+`)
 
-// rewritten returns a text as the config parser of the API writes it. Proxies that
-// do not name their defaults stay so.
+// rewritten returns a text as the config parser of the API writes it. The headers of proxies
+// that do not name their defaults stay as they are.
 func rewritten(text string, version int64) (string, error) {
 	plain := splitVersion(text)
 	named := map[string]bool{}
@@ -56,7 +56,7 @@ func rewritten(text string, version int64) (string, error) {
 	}), err
 }
 
-// save makes a text that is rewritten the next version.
+// save stores a rewritten text as the next version.
 func (c *stored) save(text string) error {
 	if err := os.WriteFile(c.file, []byte(withChecksum(text)), 0o644); err != nil {
 		return err
@@ -69,7 +69,7 @@ func withChecksum(text string) string {
 	return fmt.Sprintf("# _md5hash=%x\n%s", md5.Sum([]byte(text)), text) //nolint:gosec // see the import
 }
 
-// overwrite is a push by another client that nothing checks.
+// overwrite is a push by another client, without any check.
 func (c *stored) overwrite(text string) error {
 	text, err := rewritten(text, c.version+1)
 	if err != nil {
@@ -78,8 +78,8 @@ func (c *stored) overwrite(text string) error {
 	return c.save(text)
 }
 
-// loaded tells that HAProxy has loaded the file, or has not: then the file
-// becomes that which it loaded last, and the memory stays.
+// loaded records whether HAProxy has loaded the file. If it has not, the file gets the
+// content of the last successful load, and the memory stays.
 func (c *stored) loaded(ok bool) error {
 	if !ok {
 		return os.WriteFile(c.file, []byte(c.good), 0o644)
@@ -100,7 +100,6 @@ func withoutHeader(text string) string {
 
 func (s *Server) getVersion(*request) (int, any, error) { return http.StatusOK, s.version, nil }
 
-// getRaw sends the file.
 func (s *Server) getRaw(*request) (int, any, error) {
 	return http.StatusOK, []byte(s.diskText()), nil
 }
@@ -134,7 +133,7 @@ func (s *Server) postRaw(q *request) (int, any, error) {
 	return http.StatusCreated, pushed, nil
 }
 
-// push replaces the configuration if it has that version.
+// push replaces the configuration if its version is the given one.
 func (s *Server) push(text, version string) error {
 	switch now := strconv.FormatInt(s.version, 10); version {
 	case now:
@@ -153,7 +152,7 @@ func (s *Server) push(text, version string) error {
 	return s.save(text)
 }
 
-// validate refuses a text that HAProxy, or the test in its place, does not take.
+// validate refuses a text that HAProxy, or the function of the test in its place, refuses.
 func (s *Server) validate(text string) error {
 	if s.check == nil {
 		return nil
@@ -168,8 +167,8 @@ func (s *Server) validate(text string) error {
 	return nil
 }
 
-// act carries out a runtime action and records it. Like the API it ignores one
-// that it does not know, and splits at blanks, which nothing escapes.
+// act carries out a runtime action and records it. Like the API, it ignores unknown actions
+// and splits at blanks; there is no way to escape a blank.
 func (s *Server) act(action string) error {
 	s.actions = append(s.actions, action)
 	words := append(strings.Split(action, " "), "", "", "", "")

@@ -15,18 +15,18 @@ type Fault struct {
 	Path   string // part of the path below /v3; zero means any
 	Query  string // part of the raw query; zero means any
 
-	// Skip is how many requests that fit pass before the one that fails, and
-	// Times how many fail then. Zero Times means one.
+	// Skip is the number of matching requests that pass before the first one that fails.
+	// Times is how many then fail; zero means one.
 	Skip, Times int
 
 	Status int           // answer with this status instead of doing anything
 	Body   string        // of that answer; zero means an error in the API's form
-	Delay  time.Duration // wait before anything else, at most as long as the client does
-	Cut    bool          // do what is asked, then cut the connection in the middle of the answer
+	Delay  time.Duration // wait this long before anything else, or until the client gives up
+	Cut    bool          // handle the request, then cut the connection in the middle of the answer
 	Drop   bool          // cut the connection before doing anything
 }
 
-// Fail makes the next request that fits fail.
+// Fail makes the next matching request fail.
 func (s *Server) Fail(f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +34,8 @@ func (s *Server) Fail(f Fault) {
 	s.faults = append(s.faults, &f)
 }
 
-// FailReload makes the next reload fail with that output. With a haproxy it
-// fails without asking it.
+// FailReload makes the next reload fail with that output. A real haproxy does not see that
+// reload.
 func (s *Server) FailReload(output string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,32 +50,31 @@ func (s *Server) Write(text string) {
 	s.write(text)
 }
 
-// write is Write. The lock is held.
+// write is Write with the lock held.
 func (s *Server) write(text string) {
 	if err := s.overwrite(text); err != nil {
 		s.report(err)
 	}
 }
 
-// WriteBehind has another client write that text just before the next push of a
-// configuration takes place, so that its version is stale.
+// WriteBehind makes another client write that text just before the next push of a
+// configuration, so that the push has a stale version.
 func (s *Server) WriteBehind(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.behind = append(s.behind, text)
 }
 
-// Runtime sends a command to the running process behind the API's back, such as
-// "set server be/s1 state maint", and returns its answer: drift. What a Server
-// without a haproxy understands is what the API's own endpoints lead to.
+// Runtime makes drift: it sends a command to the running process behind the API's back, such
+// as "set server be/s1 state maint", and returns its answer. Without a haproxy, a Server
+// understands only the commands that the API's own endpoints need.
 func (s *Server) Runtime(command string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.asked(command)
 }
 
-// arrived records a request and finds the fault for it, an empty one if there is
-// none.
+// arrived records a request and returns the fault for it, or an empty one.
 func (s *Server) arrived(r *http.Request, body []byte) (number int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +98,7 @@ func (s *Server) arrived(r *http.Request, body []byte) (number int, f Fault) {
 	return number, Fault{}
 }
 
-// wait reports whether the client is still there after the delay.
+// wait waits for the delay. It reports whether the client is still there.
 func (f *Fault) wait(ctx context.Context) bool {
 	if f.Delay <= 0 {
 		return true
@@ -114,7 +113,7 @@ func (f *Fault) wait(ctx context.Context) bool {
 	}
 }
 
-// answer answers in place of the API.
+// answer sends the answer of the fault.
 func (f *Fault) answer(w http.ResponseWriter) {
 	body := f.Body
 	if body == "" {

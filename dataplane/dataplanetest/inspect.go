@@ -18,7 +18,7 @@ func (s *Server) Raw() string {
 	return withoutHeader(s.diskText())
 }
 
-// diskText is the text on disk. The lock is held.
+// diskText returns the text on disk. The lock is held.
 func (s *Server) diskText() string {
 	text, err := os.ReadFile(s.file)
 	if err != nil {
@@ -49,9 +49,8 @@ func (s *Server) Reloads() []Reload {
 	return slices.Clone(s.reloads)
 }
 
-// Actions returns the runtime actions and other runtime changes that were asked
-// for, in order: "SetServerAddr be s1 192.0.2.1 80", "set map hosts.map key
-// value".
+// Actions returns all runtime actions and other runtime changes that clients asked for, in
+// order: "SetServerAddr be s1 192.0.2.1 80", "set map hosts.map key value".
 func (s *Server) Actions() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,8 +87,8 @@ func (s *Server) File(kind dataplane.FileKind, name string) (content []byte, ok 
 	return content, err == nil
 }
 
-// SetFile stores a file behind the back of the API's clients, nil content
-// removes it. The running process keeps what it has loaded.
+// SetFile stores a file behind the back of the API's clients; nil content removes it. The
+// running process keeps what it has loaded.
 func (s *Server) SetFile(kind dataplane.FileKind, name string, content []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +104,7 @@ func (s *Server) SetFile(kind dataplane.FileKind, name string, content []byte) {
 	}
 }
 
-// asked is what the running process answers, "" if it does not. The lock is
+// asked returns the answer of the running process, "" if it does not answer. The lock is
 // held.
 func (s *Server) asked(command string) string {
 	out, err := s.proc.Ask(command)
@@ -115,8 +114,8 @@ func (s *Server) asked(command string) string {
 	return out
 }
 
-// LoadedMap returns the entries that a map has in the running process, nil if
-// no process has loaded it.
+// LoadedMap returns the entries of a map in the running process, nil if the process has not
+// loaded it.
 func (s *Server) LoadedMap(name string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +132,8 @@ func (s *Server) LoadedMap(name string) map[string]string {
 	return entries
 }
 
-// LoadedServer returns the address and the administrative state (ready, drain
-// or maint) that a server has in the running process, "" if there is none.
+// LoadedServer returns the address and the administrative state (ready, drain or maint) of a
+// server in the running process, "" if there is none.
 func (s *Server) LoadedServer(backend, server string) (address, state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,27 +145,26 @@ func (s *Server) LoadedServer(backend, server string) (address, state string) {
 	return "", ""
 }
 
-// LoadedCertificate returns the SHA-1 fingerprint, in upper-case hexadecimal
-// digits, of the certificate that the running process has loaded from a file of
-// that name, "" if there is none.
+// LoadedCertificate returns the SHA-1 fingerprint of the certificate that the running process
+// has loaded from a file of that name, "" if there is none. The digits are upper-case
+// hexadecimal.
 func (s *Server) LoadedCertificate(name string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fingerprint(s.asked("show ssl cert " + s.opts.Layout.Path(dataplane.Certificate, name)))
 }
 
-// WorkerPID returns the process that serves; without a haproxy, a number that
-// every reload changes.
+// WorkerPID returns the process that serves. Without a haproxy it is a number that changes at
+// every reload.
 func (s *Server) WorkerPID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc.PID()
 }
 
-// ReloadCommand returns a command, words parted by blanks, that makes the
-// haproxy behind the server reload, and its master socket: what a real
-// Dataplane API needs to be put in place of this one. Both are "" without a
-// haproxy.
+// ReloadCommand returns a command that makes the haproxy behind the server reload, as words
+// separated by blanks, and the master socket. A real Dataplane API needs both to take the
+// place of this one. Both are "" without a haproxy.
 func (s *Server) ReloadCommand() (command, masterSocket string) {
 	if d, ok := s.proc.(*daemon.Process); ok {
 		return d.ReloadCommand()

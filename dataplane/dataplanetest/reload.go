@@ -13,7 +13,7 @@ type Reload struct {
 	Output string
 }
 
-// schedule has a reload take place soon, together with others, and returns its
+// schedule plans a reload, or joins the one that is already planned, and returns its
 // identifier.
 func (s *Server) schedule() string {
 	if s.pending != nil {
@@ -31,9 +31,8 @@ func (s *Server) schedule() string {
 	return s.next
 }
 
-// reload does what a reload does: on failure the disk goes back to what was
-// loaded last, while the memory stays. A forced one does the scheduled one as
-// well.
+// reload reloads. If that fails, the disk goes back to what was loaded last, and the memory
+// stays. A forced reload also counts as the scheduled one.
 func (s *Server) reload() (output string, ok bool) {
 	id := s.next
 	if s.pending != nil {
@@ -54,8 +53,8 @@ func (s *Server) reload() (output string, ok bool) {
 	return output, ok
 }
 
-// reloaded answers a request that only a reload completes: at once where it is
-// forced, with a status of its own, else with 202 and an identifier.
+// reloaded answers a request that only a reload completes. If the request forces the reload,
+// it answers after it, with the status forced; else at once, with 202 and an identifier.
 func (s *Server) reloaded(q *request, forced int, body any) (int, any, error) {
 	if !q.flag("force_reload") {
 		q.header.Set("Reload-ID", s.schedule())

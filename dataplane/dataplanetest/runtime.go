@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// severity begins an answer of HAProxy that is an error.
+// severity matches the start of an answer of HAProxy that is an error.
 var severity = regexp.MustCompile(`^\[[0-3]\]:`)
 
-// exec sends a command and tells errors from answers by their severity, as far
-// as HAProxy gives one.
+// exec sends a command. An answer is an error if it has a severity; HAProxy does not give one
+// to every error.
 func (s *Server) exec(command string) (string, error) {
 	out, err := s.proc.Command(command)
 	if err == nil && severity.MatchString(out) {
@@ -23,7 +23,7 @@ func (s *Server) exec(command string) (string, error) {
 	return out, err
 }
 
-// expect sends a command whose answer has to hold some words.
+// expect sends a command and returns an error if the answer does not contain words.
 func (s *Server) expect(command, words string) error {
 	out, err := s.exec(command)
 	if err == nil && !strings.Contains(strings.ToLower(out), words) {
@@ -32,14 +32,13 @@ func (s *Server) expect(command, words string) error {
 	return err
 }
 
-// did records a change of the running process and answers.
+// did records a change of the running process and returns the answer to the request.
 func (s *Server) did(status int, body any, what ...string) (int, any, error) {
 	s.actions = append(s.actions, strings.Join(what, " "))
 	return status, body, nil
 }
 
-// rows returns the words of each line that has so many at least, without
-// headers.
+// rows returns the words of each line that has at least that many, without headers.
 func rows(out string, least int) (list [][]string) {
 	for line := range strings.Lines(out) {
 		if f := strings.Fields(line); len(f) >= least && !strings.HasPrefix(f[0], "#") {
@@ -51,7 +50,7 @@ func rows(out string, least int) (list [][]string) {
 
 func (s *Server) processInfo(*request) (int, any, error) {
 	info := map[string]any{}
-	out, _ := s.exec("show info typed") // without an answer the API knows nothing
+	out, _ := s.exec("show info typed") // the API ignores a failure, and then knows nothing
 	for line := range strings.Lines(out) {
 		// 6.Pid.1:CGS:u32:1234
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 4)
@@ -74,7 +73,7 @@ type stat struct {
 	Stats   map[string]any `json:"stats"`
 }
 
-// stats tells of servers. The API also tells of frontends and backends.
+// stats lists servers. The API also lists frontends and backends.
 func (s *Server) stats(q *request) (int, any, error) {
 	out, err := s.exec("show stat")
 	parent := q.URL.Query().Get("parent")
@@ -86,9 +85,9 @@ func (s *Server) stats(q *request) (int, any, error) {
 	}{stats}, err
 }
 
-// readStats reads the answer to "show stat" as the API does, which takes the
-// first line for the names of the columns, whatever it is: before HAProxy 2.7
-// the master socket has an error there, and nothing can be told of the rest.
+// readStats reads the answer to "show stat" as the API does: it always takes the first line
+// as the names of the columns. Before HAProxy 2.7 that line is an error on the master socket,
+// and readStats can use nothing of the rest.
 func readStats(out string) (stats []stat) {
 	header, rest, _ := strings.Cut(out, "\n")
 	keys := strings.Split(strings.TrimPrefix(header, "# "), ",")
@@ -113,7 +112,6 @@ func readStats(out string) (stats []stat) {
 	return stats
 }
 
-// loadedServer is a server of the running process.
 type loadedServer struct {
 	Name       string `json:"name"`
 	Address    string `json:"address"`
@@ -139,9 +137,8 @@ func readServers(out string) []loadedServer {
 	return servers
 }
 
-// serversOf lists the servers of a backend. Whatever goes wrong, the API has not
-// found any; so it does of all with an HAProxy before 2.7, whose answer it
-// cannot read.
+// serversOf lists the servers of a backend. The API answers every failure with "not found".
+// It does so for all backends with HAProxy before 2.7, whose answer it cannot read.
 func (s *Server) serversOf(backend string) ([]loadedServer, error) {
 	out, err := s.exec("show servers state " + backend)
 	if first, _, _ := strings.Cut(out, "\n"); err != nil || strings.TrimSpace(first) != "1" {
@@ -237,7 +234,7 @@ func (s *Server) addServer(q *request) (int, any, error) {
 	return 0, nil, err
 }
 
-// serverWords are the words of a server line for the fields of a model.
+// serverWords returns the words of a server line for the fields of a model.
 func serverWords(fields map[string]any) string {
 	words := fmt.Sprint(fields["address"])
 	if port, ok := fields["port"]; ok {

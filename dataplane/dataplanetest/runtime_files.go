@@ -17,7 +17,6 @@ type pattern struct {
 
 var errNotFound error = &problem{http.StatusNotFound, "not found"}
 
-// loadedMap is the path of the map that the URL names.
 func (s *Server) loadedMap(q *request) string {
 	return s.opts.Layout.Path(dataplane.Map, mapName(q.PathValue("map")))
 }
@@ -34,8 +33,8 @@ func (s *Server) listMap(q *request) (int, any, error) {
 	return http.StatusOK, list, nil
 }
 
-// find reads the answer to "get map" or "get acl", in which HAProxy tells what
-// it finds for a key, which need not be that key: `name=value, name="value"`.
+// find reads the answer to "get map" or "get acl": `name=value, name="value"`. HAProxy
+// answers with the entry that it finds for a key, and that entry may have a different key.
 func (s *Server) find(command string) (pattern, error) {
 	out, err := s.exec(command)
 	found := map[string]string{}
@@ -88,8 +87,8 @@ func (s *Server) deleteMapEntry(q *request) (int, any, error) {
 	return s.did(http.StatusNoContent, nil, "del map", q.PathValue("map"), q.PathValue("key"))
 }
 
-// listACLs lists the ACLs of the running process, which are named by an
-// identifier that each reload changes.
+// listACLs lists the ACLs of the running process. Their names are identifiers that change at
+// each reload.
 func (s *Server) listACLs(*request) (int, any, error) {
 	out, err := s.exec("show acl")
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *Server) listACLs(*request) (int, any, error) {
 	return http.StatusOK, list, nil
 }
 
-// listACL lists an ACL. One without entries is not found.
+// listACL lists the entries of an ACL. Like the API, it does not find an ACL without entries.
 func (s *Server) listACL(q *request) (int, any, error) {
 	out, err := s.exec("show acl #" + q.PathValue("acl"))
 	if err != nil || out == "" || strings.HasPrefix(out, "Unknown ACL identifier.") {
@@ -142,7 +141,7 @@ func (s *Server) deleteACLEntry(q *request) (int, any, error) {
 	return s.did(http.StatusNoContent, nil, "del acl", entry)
 }
 
-// fingerprint reads what HAProxy tells of a certificate.
+// fingerprint reads the fingerprint in HAProxy's description of a certificate.
 func fingerprint(out string) string {
 	_, rest, _ := strings.Cut(out, "SHA1 FingerPrint: ")
 	sum, _, _ := strings.Cut(rest, "\n")
@@ -157,8 +156,8 @@ func (s *Server) getCertificate(q *request) (int, any, error) {
 	return http.StatusOK, map[string]string{"storage_name": q.PathValue("file"), "sha1_finger_print": fingerprint(out)}, nil
 }
 
-// load puts content into the running process, by a transaction of its own. The
-// content ends in the line feed of the empty line that ends a payload.
+// load loads content into the running process, in its own transaction. The last line feed of
+// content makes the empty line that ends a payload.
 func (s *Server) load(object, content string) error {
 	if err := s.expect("set ssl "+object+" <<\n"+content, "transaction"); err != nil {
 		return err
@@ -166,7 +165,7 @@ func (s *Server) load(object, content string) error {
 	return s.expect("commit ssl "+object, "success!")
 }
 
-// loadCertificate has the running process use a certificate from now on.
+// loadCertificate makes the running process use a certificate.
 func (s *Server) loadCertificate(path string, content []byte, create bool) error {
 	if create {
 		if err := s.expect("new ssl cert "+path, "new empty certificate store"); err != nil {
@@ -183,8 +182,7 @@ func (s *Server) deleteCertificate(q *request) (int, any, error) {
 	return s.did(http.StatusNoContent, nil, "del ssl cert", q.PathValue("file"))
 }
 
-// setCAFile adds no empty line, unlike loadCertificate: the content has to end
-// in one.
+// setCAFile adds no empty line, unlike loadCertificate: the content has to end in one.
 func (s *Server) setCAFile(q *request) (int, any, error) {
 	_, content, err := q.uploaded()
 	if err == nil {

@@ -15,31 +15,31 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// Options change what a [Server] is. The zero value, like nil, is an API of
-// version 3.2 without a haproxy behind it.
+// Options configure a [Server]. The zero value, like nil, is an API of version 3.2 without a
+// haproxy behind it.
 type Options struct {
 	Username string // zero means "admin"
 	Password string // zero means "secret"
 
-	// APIVersion is what it says of itself. Zero means "v3.2.4". Before 3.2 it
+	// APIVersion is the version that the Server reports. Zero means "v3.2.4". Before 3.2 it
 	// reloads for every certificate that changes.
 	APIVersion string
 
-	// Config is the text that it starts with, as written by hand. Zero means a
-	// small one that listens nowhere.
+	// Config is the text that the Server starts with, as written by hand. Zero means a small
+	// one that listens nowhere.
 	Config string
 
-	// Layout says where its files lie. It is ignored with HAProxy.
+	// Layout says where the files lie. The Server ignores it if HAProxy is set.
 	Layout dataplane.Layout
 
-	// Validate says why a text is refused, "" if it is not. Nil accepts every
-	// text. It is ignored with HAProxy, which validates itself.
+	// Validate says why a text is refused, "" if it is not. Nil accepts every text. The
+	// Server ignores it if HAProxy is set: then haproxy validates.
 	Validate func(text string) string
 
 	// ReloadDelay is the time to the next scheduled reload. Zero means 100 ms.
 	ReloadDelay time.Duration
 
-	// HAProxy, if set, is the real one behind the API.
+	// HAProxy, if set, puts a real haproxy behind the API.
 	HAProxy *HAProxy
 }
 
@@ -56,13 +56,13 @@ defaults
 // HAProxy says which haproxy stands behind a [Server].
 type HAProxy struct {
 	Binary string // zero means haproxy in PATH, or where packages put it
-	Dir    string // folder for its files, absolute and short, for sockets lie there; zero means one of its own
+	Dir    string // folder for its files: absolute, and short because sockets lie there; zero means a new one
 }
 
-// process is what stands behind the API: a haproxy, or one that is pretended.
+// process is the haproxy behind the API, real or pretended.
 type process interface {
-	// Command sends a command as the Dataplane API does, which has messages
-	// come with a severity: "[3]: No such server.".
+	// Command sends a command as the Dataplane API does, which asks for messages with a
+	// severity: "[3]: No such server.".
 	Command(command string) (string, error)
 	// Ask sends a command for the methods of Server.
 	Ask(command string) (string, error)
@@ -74,12 +74,12 @@ type process interface {
 // Server is a Dataplane API for tests.
 type Server struct {
 	opts   Options
-	report func(error) // of what goes wrong with the files
+	report func(error) // called with errors of files
 	http   *httptest.Server
 	proc   process
 	dir    string // folder to remove, "" if there is none
 
-	disk  dataplane.Layout               // where the files are, Layout is where HAProxy finds them
+	disk  dataplane.Layout               // where the files are; Layout is where HAProxy finds them
 	check func(file, text string) string // says why a text is refused; nil takes every text
 	mux   *http.ServeMux
 
@@ -88,26 +88,26 @@ type Server struct {
 	reloads   []Reload
 	pending   *time.Timer
 	next      string // identifier of the pending reload
-	scheduled int    // identifiers given
+	scheduled int    // number of identifiers given
 	requests  []Request
 	actions   []string
 	faults    []*Fault
-	behind    []string // texts that another writer gets in before a push
-	failing   []string // what the next reloads fail with
+	behind    []string // texts that another writer stores just before a push
+	failing   []string // outputs with which the next reloads fail
 	closed    bool
 }
 
-// Request is one request that arrived, before any fault.
+// Request is one request as it arrived, before any fault.
 type Request struct {
 	Method string
 	Path   string // below /v3, not escaped
 	Query  string // raw
 	Body   string
-	Status int // of the answer, 0 if it has not been given, or never was
+	Status int // of the answer, 0 if there is none
 }
 
-// New starts a Server that stops at the end of the test. Nil options are the
-// zero options. What goes wrong fails the test.
+// New starts a Server that stops at the end of the test. Nil options are the zero options.
+// Internal errors fail the test.
 func New(t testing.TB, options *Options) *Server {
 	t.Helper()
 	s, err := start(options, func(err error) { t.Errorf("dataplanetest: %v", err) })
@@ -161,7 +161,7 @@ func (s *Server) open() (err error) {
 		}
 	}
 	if base == "" {
-		// Not the folder of the test: its name can be too long for a socket.
+		// The folder of the test would not do: its name can be too long for a socket.
 		if base, err = os.MkdirTemp("", "dpt"); err != nil {
 			return err
 		}
@@ -200,8 +200,7 @@ func (s *Server) removeDir() {
 	}
 }
 
-// Close stops the server and the haproxy behind it. It is called at the end of
-// the test.
+// Close stops the server and the haproxy behind it. [New] calls it at the end of the test.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if s.closed {
@@ -222,7 +221,7 @@ func (s *Server) Close() {
 // URL returns the URL of the API.
 func (s *Server) URL() string { return s.http.URL }
 
-// Endpoint returns what a client needs, named "test".
+// Endpoint returns the endpoint for a client, named "test".
 func (s *Server) Endpoint() dataplane.Endpoint {
 	return dataplane.Endpoint{Name: "test", URL: s.http.URL, Username: s.opts.Username, Password: s.opts.Password}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// kinds are the kinds of files that have a storage each. CA files and crt-lists
-// are general files.
+// kinds returns the kinds of files that have a storage. CA files and crt-lists are general
+// files.
 func kinds() []dataplane.FileKind {
 	return []dataplane.FileKind{dataplane.Map, dataplane.Certificate, dataplane.General}
 }
@@ -34,7 +34,7 @@ func (s *Server) names(kind dataplane.FileKind) (names []string, err error) {
 	return names, err
 }
 
-// toLoad is what a process that starts finds.
+// toLoad returns what a starting process finds.
 func (s *Server) toLoad() pretender.Load {
 	l := pretender.Load{Text: s.diskText(), Files: map[string][]byte{}}
 	for _, kind := range kinds() {
@@ -53,7 +53,7 @@ func (s *Server) toLoad() pretender.Load {
 
 var unsafeInName = regexp.MustCompile(`[^a-zA-Z0-9_\\-]+`)
 
-// sanitised is the name that a storage gives to a file.
+// sanitised returns the name that a storage gives to a file.
 func sanitised(name string) string {
 	extension := filepath.Ext(name)
 	name = unsafeInName.ReplaceAllString(filepath.Clean(strings.TrimSuffix(name, extension)), "_")
@@ -63,10 +63,10 @@ func sanitised(name string) string {
 	return name + "." + unsafeInName.ReplaceAllString(extension[1:], "_")
 }
 
-// mapName is the name that a map gets.
+// mapName returns the name that the storage gives to a map.
 func mapName(name string) string { return strings.TrimSuffix(sanitised(name), ".map") + ".map" }
 
-// read finds a file that a request names.
+// read reads the file that a request names.
 func (s *Server) read(q *request, kind dataplane.FileKind) (name string, content []byte, err error) {
 	name = sanitised(q.PathValue("file"))
 	content, err = os.ReadFile(s.disk.Path(kind, name))
@@ -76,7 +76,7 @@ func (s *Server) read(q *request, kind dataplane.FileKind) (name string, content
 	return name, content, err
 }
 
-// fileInfo is what the API tells of a file; of a certificate there is more.
+// fileInfo is the description of a file by the API. For a certificate it has more fields.
 type fileInfo struct {
 	StorageName string `json:"storage_name"`
 	Size        *int   `json:"size,omitempty"`
@@ -84,14 +84,14 @@ type fileInfo struct {
 	Serial      string `json:"serial,omitempty"`
 }
 
-// infoOf is what the API tells of a file whose content it has at hand.
+// infoOf returns the description of a file by the API.
 func infoOf(kind dataplane.FileKind, name string, content []byte) fileInfo {
 	size := len(content)
 	info := fileInfo{StorageName: name, Size: &size}
 	if kind != dataplane.Certificate {
 		return info
 	}
-	var end time.Time // of the first that ends
+	var end time.Time // of the certificate that ends first
 	for block := range haproxycfg.Blocks(content) {
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -118,8 +118,8 @@ func checkCertificate(content []byte) error {
 	return err
 }
 
-// listFiles leaves out what is no certificate with its key where there are
-// only such.
+// listFiles lists the files of a storage. The storage of certificates skips files that are
+// not a certificate with its key.
 func (s *Server) listFiles(_ *request, kind dataplane.FileKind) (int, any, error) {
 	names, err := s.names(kind)
 	list := []fileInfo{}
@@ -134,7 +134,7 @@ func (s *Server) listFiles(_ *request, kind dataplane.FileKind) (int, any, error
 	return http.StatusOK, list, err
 }
 
-// getFile sends the content; of a certificate it tells only what is in it.
+// getFile sends the content of a file. For a certificate it sends only a description.
 func (s *Server) getFile(q *request, kind dataplane.FileKind) (int, any, error) {
 	name, content, err := s.read(q, kind)
 	if kind == dataplane.Certificate {
@@ -170,8 +170,8 @@ func (s *Server) writeFile(kind dataplane.FileKind, name string, content []byte)
 	return os.WriteFile(s.disk.Path(kind, name), content, 0o644)
 }
 
-// certificateStored has the running process use a certificate, by a reload
-// where there is no other way.
+// certificateStored makes the running process use a certificate, by a reload if there is no
+// other way.
 func (s *Server) certificateStored(q *request, name string, content []byte, status int) (int, any, error) {
 	info, created := infoOf(dataplane.Certificate, name, content), status == http.StatusCreated
 	if q.flag("skip_reload") {
@@ -212,7 +212,7 @@ func (s *Server) replaceFile(q *request, kind dataplane.FileKind) (int, any, err
 	return s.reloaded(q, http.StatusNoContent, nil)
 }
 
-// deleteFile refuses where the path stands in the configuration, but does not
+// deleteFile refuses to delete a file whose path stands in the configuration. It does not
 // look into crt-lists.
 func (s *Server) deleteFile(q *request, kind dataplane.FileKind) (int, any, error) {
 	name, _, err := s.read(q, kind)

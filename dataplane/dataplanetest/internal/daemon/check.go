@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Check has haproxy check a configuration file and says what is wrong, in the
-// form that client-native brings its messages into; "" if all is right.
+// Check makes haproxy check a configuration file. It returns the errors in the form of
+// client-native's messages, "" if there are none.
 func Check(binary, file string) string {
 	cmd := exec.Command(binary, "-W", "-f", file, "-c")
 	var printed strings.Builder
@@ -28,8 +28,8 @@ func Check(binary, file string) string {
 	return strings.Join(lines, "\n")
 }
 
-// alert reads a line such as "[ALERT] (12) : config : parsing [file:3] : text",
-// "" for one that says nothing of its own.
+// alert reads a line such as "[ALERT] (12) : config : parsing [file:3] : text". It returns ""
+// for other lines and for summaries.
 func alert(line string) string {
 	parts := strings.Split(line, " : ")
 	if !strings.HasPrefix(line, "[ALERT]") || len(parts) < 2 || strings.HasSuffix(line, "fatal errors found in configuration.") ||

@@ -1,5 +1,5 @@
-// Package daemon runs a real haproxy for tests: in master-worker mode, with its
-// master socket and what it prints beside its configuration.
+// Package daemon runs a real haproxy for tests, in master-worker mode. Its master socket and
+// its log lie beside its configuration.
 package daemon
 
 import (
@@ -27,7 +27,7 @@ type Process struct {
 	master haproxyctl.Master
 	cmd    *exec.Cmd
 	done   chan struct{} // closed when the master has ended
-	log    string        // file with what it printed: a pipe could be slower than its sockets
+	log    string        // file for its output: a pipe could be slower than its sockets
 }
 
 // Start starts the haproxy over a configuration, and waits until it serves.
@@ -57,7 +57,7 @@ func Start(binary, config string) (*Process, error) {
 	return p, nil
 }
 
-// printed is what haproxy has printed, but for so many bytes at the beginning.
+// printed returns what haproxy has printed after the first seen bytes.
 func (p *Process) printed(seen int64) string {
 	all, err := os.ReadFile(p.log)
 	if err != nil {
@@ -118,22 +118,21 @@ func (p *Process) Reload() error {
 	return err
 }
 
-// PID returns the process that serves, 0 if there is none. It waits for an
-// answer: a busy master may break a connection off.
+// PID returns the process that serves, 0 if there is none. It asks repeatedly, because a busy
+// master may drop a connection.
 func (p *Process) PID() int {
 	procs, _ := p.await(func(procs haproxyctl.Procs) bool { return procs.WorkerPID() != 0 })
 	return procs.WorkerPID()
 }
 
-// Command sends a command in the words of client-native's runtime client. Before
-// HAProxy 2.7 the master relays but the first command of a line: answers have
-// no severities then.
+// Command sends a command in the words of client-native's runtime client. Before HAProxy 2.7
+// the master relays only the first command of a line, so answers then have no severities.
 func (p *Process) Command(command string) (string, error) {
 	return p.send("set severity-output number;@1 " + command + ";quit\n")
 }
 
-// Ask sends one command to the worker, through the master, which closes the
-// connection when it has seen the end of what we have to say.
+// Ask sends one command to the worker, through the master. The master closes the connection
+// after it has seen the end of the input.
 func (p *Process) Ask(command string) (string, error) { return p.send("@1 " + command + "\n") }
 
 func (p *Process) send(line string) (string, error) {

@@ -22,7 +22,7 @@ type entry struct {
 	handle string
 }
 
-// is reports whether a word names an entry, by its key or by #handle.
+// is reports whether a word names the entry, by its key or by #handle.
 func (e entry) is(word string) bool { return e.Key == word || "#"+e.handle == word }
 
 func (p *Process) newEntry(e config.MapEntry) entry {
@@ -93,7 +93,7 @@ func (p *Process) pattern(verb, kind string, args []string) (string, error) {
 // object is a certificate or a CA file.
 type object struct {
 	content []byte
-	pending []byte // set and not committed, nil if there is nothing
+	pending []byte // set but not committed, nil if there is nothing
 	used    bool
 }
 
@@ -122,7 +122,7 @@ func (p *Process) ssl(verb, kind, name, payload string) (string, error) {
 		}
 		o.content, o.pending = o.pending, nil
 		return "Committing " + name + ".\nSuccess!\n", nil
-	case o.used || p.inList(name): // "del" is left
+	case o.used || p.inList(name): // only "del" is left
 		return "", errors.New("Can't remove the certificate: certificate '" + name + "' in use, can't be deleted!")
 	}
 	delete(p.objects, kind+" "+name)
@@ -139,8 +139,8 @@ func (p *Process) inList(cert string) bool {
 	return false
 }
 
-// crtList carries out a command about crt-lists. The entry is in the payload or,
-// if it is a file alone, on the line.
+// crtList carries out a command about crt-lists. The entry is in the payload or, if it is
+// only a file, on the line.
 func (p *Process) crtList(verb, name, file, payload string) (string, error) {
 	list, ok := p.lists[name]
 	if !ok {

@@ -1,7 +1,6 @@
-// Package pretender stands in for a running HAProxy. A [Process] knows what a
-// process would have loaded and what has been changed there since. It answers to
-// those commands of the runtime API (management manual, section 9.3) that the
-// endpoints of the Dataplane API lead to.
+// Package pretender stands in for a running HAProxy. A [Process] keeps what a process would
+// have loaded and what has been changed there since. It answers the commands of the runtime
+// API (management manual, section 9.3) that the endpoints of the Dataplane API need.
 package pretender
 
 import (
@@ -22,7 +21,7 @@ type Load struct {
 	Files map[string][]byte // by the path that the text or a crt-list may name
 }
 
-// Process pretends to be a HAProxy. It is not safe for concurrent use.
+// Process behaves like a HAProxy process. It is not safe for concurrent use.
 type Process struct {
 	read     func() Load
 	pid      int
@@ -30,10 +29,10 @@ type Process struct {
 	patterns []*patterns // maps and ACLs, in the order of their identifiers
 	objects  map[string]*object
 	lists    map[string][]haproxycfg.ListEntry // crt-lists by path
-	handles  int                               // given to entries
+	handles  int                               // number of handles given to entries
 }
 
-// New starts a process, which reads its files now and at each reload.
+// New starts a process. It reads its files now and at each reload.
 func New(read func() Load) *Process {
 	p := &Process{read: read, pid: 999}
 	_ = p.Reload() // never fails
@@ -43,7 +42,7 @@ func New(read func() Load) *Process {
 // Stop does nothing.
 func (p *Process) Stop() {}
 
-// PID returns a number that every reload changes.
+// PID returns a number that changes at every reload.
 func (p *Process) PID() int { return p.pid }
 
 // Reload reads all files again and forgets what was changed at runtime.
@@ -99,16 +98,16 @@ func (p *Process) Ask(command string) (string, error) {
 	return strings.TrimSpace(out), nil
 }
 
-// carryOut returns the answer, as an error if it is one.
+// carryOut returns the answer of HAProxy. An error is an error message of HAProxy.
 func (p *Process) carryOut(command string) (string, error) {
 	line, payload, has := strings.Cut(command, "<<\n")
 	payload, _, ended := strings.Cut(payload, "\n\n")
 	if has && !ended {
-		return "", nil // still waiting for the blank line that ends it
+		return "", nil // still waiting for the blank line that ends the payload
 	}
 	words := strings.Fields(line)
 	for n := min(3, len(words)); n > 0; n-- {
-		args := append(slices.Clone(words[n:]), "", "", "", "", "") // so that none has to be counted
+		args := append(slices.Clone(words[n:]), "", "", "", "", "") // spare words, so that no case has to count
 		switch strings.Join(words[:n], " ") {
 		case "show info typed":
 			return fmt.Sprintf("1.Version.1:POS:str:3.2.4\n6.Pid.1:CGS:u32:%d\n", p.pid), nil

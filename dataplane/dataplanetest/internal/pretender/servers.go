@@ -20,14 +20,12 @@ type server struct {
 	checked             bool
 }
 
-// Flags of a server that was put into maintenance, and of one that is to lose
-// its clients.
+// Flags of a server in maintenance, and of a server that drains.
 const (
 	forcedMaint = 0x01
 	forcedDrain = 0x08
 )
 
-// readServers reads the servers of a backend.
 func readServers(text string) (servers []*server) {
 	for line := range strings.Lines(text) {
 		words, _ := haproxycfg.Fields(line)
@@ -52,7 +50,7 @@ func newServer(line config.Server) *server {
 	return srv
 }
 
-// find finds backend/server, or says what is missing.
+// find returns a server by "backend/server". The error says which of the two is missing.
 func (p *Process) find(full string) (*server, error) {
 	backend, name, _ := strings.Cut(full, "/")
 	servers, ok := p.backends[backend]
@@ -67,7 +65,7 @@ func (p *Process) find(full string) (*server, error) {
 	return nil, errors.New("No such server.")
 }
 
-// showStat shows some columns of the statistics of servers.
+// showStat returns some columns of the statistics of servers.
 func (p *Process) showStat() string {
 	out := "# pxname,svname,status,weight,type,addr,\n"
 	for _, backend := range slices.Sorted(maps.Keys(p.backends)) {
