@@ -11,10 +11,10 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// apply does a job. Where all changes of the process can be told by themselves, they go
-// first; then come files, text, process, deletions. Until the process has what is
-// stored, the ledger says so, and a failure leaves doubt. With later, what needs no
-// reload is stored by Store.
+// apply carries out a job. If the process can be changed on its own, apply does that first,
+// and otherwise after files and text. Deletions come last. Until the process has what is
+// stored, the ledger says that a change is open, and a failure leaves doubt. With later,
+// Store stores what needs no reload.
 func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later bool) error {
 	doubt, before := c.doubt, c.ledger
 	touches := j.impact() != change.None
@@ -37,7 +37,7 @@ func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later b
 		c.doubt = doubt
 		c.hold(j, out)
 		return nil
-	case err == nil && c.storing != nil: // it has come to need a reload
+	case err == nil && c.storing != nil: // the job needs a reload by now
 		c.known, c.ahead = nil, nil
 		return errStoring
 	case err == nil && j.impact() == change.Reload:
@@ -50,19 +50,20 @@ func (c *Client) apply(ctx context.Context, j *job, out *change.Outcome, later b
 	}
 	if err != nil {
 		undone := c.undo(ctx, j, err, before)
-		if undone || j.complete && j.readable { // what is stored and what the process has can be read
+		if undone || j.complete && j.readable { // the next attempt can read what is stored and what the process has
 			c.doubt = doubt
 		}
 		if !undone || errors.Is(err, config.ErrConflict) {
-			c.known, c.ahead = nil, nil // read again
+			c.known, c.ahead = nil, nil // read everything again
 		}
 		return err
 	}
-	c.doubt, c.closing = false, true // the process has it all
+	c.doubt, c.closing = false, true // the process has everything
 	return c.finish(ctx, j, after, out)
 }
 
-// finish deletes what nothing needs any more, closes the ledger, and remembers.
+// finish deletes files that nothing needs any more, closes the ledger, and remembers what is
+// deployed.
 func (c *Client) finish(ctx context.Context, j *job, after known, out *change.Outcome) error {
 	deleted, err := c.deleteFiles(ctx, j.deletes)
 	out.Files += deleted
@@ -78,8 +79,8 @@ func (c *Client) finish(ctx context.Context, j *job, after known, out *change.Ou
 	return nil
 }
 
-// tellAhead tells the process everything before anything else is stored, if that can
-// be. A job that fails at it becomes one with a reload, unless the outcome is open.
+// tellAhead makes all changes in the process before anything else is stored, if the job
+// allows it. If that fails, the job becomes one with a reload, unless the outcome is open.
 func (c *Client) tellAhead(ctx context.Context, j *job, out *change.Outcome) error {
 	if !j.first {
 		return nil
@@ -100,7 +101,8 @@ func (c *Client) tellAhead(ctx context.Context, j *job, out *change.Outcome) err
 	return nil
 }
 
-// isOpen reports whether the next attempt has to find out, and to reload.
+// isOpen reports whether the outcome is open: the next attempt has to read everything, and to
+// reload.
 func isOpen(cause *config.Error) bool {
 	return cause.Status == 0 && !errors.Is(cause, errNotApplied) || errors.Is(cause, config.ErrUnauthorized)
 }
@@ -119,7 +121,7 @@ func (c *Client) failedToTell(j *job, out *change.Outcome, cause *config.Error) 
 	j.told = true
 }
 
-// deploy stores files and text, and brings the process to them.
+// deploy stores files and text, and makes the process use them.
 func (c *Client) deploy(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	if err := c.writeFiles(ctx, j, out); err != nil {
 		return known{}, err
@@ -133,7 +135,7 @@ func (c *Client) deploy(ctx context.Context, j *job, out *change.Outcome) (known
 		}
 	}
 	if j.impact() == change.Reload {
-		return after, nil // the new process has read it all
+		return after, nil // the new process has read everything
 	}
 	err := c.settle(ctx, j.late)
 	if err == nil && !j.first {
@@ -149,8 +151,8 @@ func (c *Client) deploy(ctx context.Context, j *job, out *change.Outcome) (known
 	return c.reloadInstead(ctx, j, out, cause)
 }
 
-// writeFiles stores all files. Where the process does not take a certificate over,
-// the job becomes one with a reload.
+// writeFiles stores all files. If the process does not take over a certificate, the job
+// becomes one with a reload.
 func (c *Client) writeFiles(ctx context.Context, j *job, out *change.Outcome) error {
 	for _, w := range j.writes {
 		if err := c.writeFile(ctx, j, w, out); err != nil {
@@ -162,7 +164,7 @@ func (c *Client) writeFiles(ctx context.Context, j *job, out *change.Outcome) er
 
 func (c *Client) writeFile(ctx context.Context, j *job, w fileWrite, out *change.Outcome) error {
 	if w.tell {
-		j.told = true // also where the answer gets lost
+		j.told = true // even if the answer gets lost
 	}
 	reloadID, err := c.write(ctx, w)
 	if err != nil {
@@ -187,14 +189,14 @@ func (j *job) needsReload(out *change.Outcome, why string) {
 	out.Fallback = why
 }
 
-// undo puts files and ledger back after an answer that is certain. It reports whether
-// everything is as it was before, so that no doubt is left.
+// undo restores files and ledger after a failure whose outcome is certain. It reports whether
+// everything is as it was before. Then no doubt is left.
 func (c *Client) undo(ctx context.Context, j *job, cause error, before ledger) bool {
 	ctx, cancel := restoring(ctx)
 	defer cancel()
 	e := config.At("", cause)
 	switch {
-	case errors.Is(cause, config.ErrReload): // reload() has put back what is stored
+	case errors.Is(cause, config.ErrReload): // reload() has restored what is stored
 	case e.Status < 400 || e.Status >= 500 || e.Stage == "runtime" || e.Stage == "verify":
 		return false
 	default:
@@ -212,14 +214,14 @@ func (c *Client) undo(ctx context.Context, j *job, cause error, before ledger) b
 	if j.told {
 		return false
 	}
-	if err := c.writeLedger(ctx, before); err != nil { // a successor reloads once, without need
+	if err := c.writeLedger(ctx, before); err != nil { // the cost: a successor reloads once, without need
 		c.log.Warn("the ledger could not be written as it was", "error", err)
 	}
 	return true
 }
 
-// takeBack has HAProxy load what is stored again, after it was told what the API then
-// refused to store.
+// takeBack makes HAProxy load the stored configuration again. The process has changes that
+// the API then refused to store.
 func (c *Client) takeBack(ctx context.Context, j *job) error {
 	_, err := c.api.Push(ctx, j.before.config.Main(), j.before.version, dpapi.ForceReload)
 	if err == nil {
@@ -228,7 +230,8 @@ func (c *Client) takeBack(ctx context.Context, j *job) error {
 	return err
 }
 
-// reloadInstead reads the version again, which has moved, and reloads.
+// reloadInstead reloads after a failed runtime change. It first reads the version again,
+// because the version has moved.
 func (c *Client) reloadInstead(ctx context.Context, j *job, out *change.Outcome, cause *config.Error) (known, error) {
 	c.failedToTell(j, out, cause)
 	now, err := c.api.GetRaw(ctx)

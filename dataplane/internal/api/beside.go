@@ -13,20 +13,19 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// Before version 3.4, the Dataplane API changes the address or the weight of a server
-// only together with a push of the whole text, which takes most of a second at 5,000
-// backends. So another server that stands in for it takes its traffic first, and goes
-// when the push has changed the server itself.
+// Before version 3.4, the Dataplane API changes the address or the weight of a server only
+// together with a push of the whole text. A push takes most of a second at 5,000 backends. So
+// a stand-in, which is another server, first takes the traffic of such a server. The stand-in
+// goes when a push has changed the server itself.
 
-// lateServer is a server that the process has in another form than it shall have,
-// until the next push.
+// lateServer is a server that the process has in an old form until the next push.
 type lateServer struct {
-	server  *config.Server   // as it shall be
-	set     []change.Setting // what the push changes of it: its state, and what else is late
+	server  *config.Server   // its new form
+	set     []change.Setting // what the push changes: its state, and all late fields
 	standIn string           // name of the server that takes its traffic; "" while it is disabled
 }
 
-// now is the late server after one more change.
+// now returns the late server after one more change.
 func (l lateServer) now(do *change.Do) lateServer {
 	l.server = do.Server
 	var set []change.Setting
@@ -40,19 +39,19 @@ func (l lateServer) now(do *change.Do) lateServer {
 	return l
 }
 
-// maxLate is the number of late servers of one job from which on one push is quicker,
-// maxAllLate that of all until the next push, which keeps its header small.
+// Above maxLate late servers in one job, one push is quicker. maxAllLate bounds the late
+// servers of all jobs until the next push, which keeps the header of that push small.
 const maxLate, maxAllLate = 32, 1000
 
-// maxStandIns bounds the names that are tried for a stand-in, since an older one keeps
-// its name until its last connection has ended.
+// maxStandIns bounds the names that addStandIn tries. An older stand-in keeps its name until
+// its last connection has ended.
 const maxStandIns = 8
 
 // standInPrefix begins the name of a stand-in, before a number.
 const standInPrefix = "haptic-"
 
-// toldFirst reports whether all changes of a job can be told to the process before
-// anything is stored.
+// toldFirst reports whether the process can take all changes of a job before anything is
+// stored.
 func (c *Client) toldFirst(j *job) bool {
 	if j.impact() != change.Runtime {
 		return false
@@ -75,7 +74,7 @@ func (c *Client) toldFirst(j *job) bool {
 	return true
 }
 
-// isLate reports whether the server itself changes with the next push only.
+// isLate reports whether only the next push can change the server itself.
 func (c *Client) isLate(j *job, do *change.Do) bool {
 	if j.direct {
 		return false
@@ -89,7 +88,7 @@ func (c *Client) isLate(j *job, do *change.Do) bool {
 
 func disabled(s *config.Server) bool { return s.Value("state") == "disabled" }
 
-// setServer changes a server of the process, or has another one stand in for it.
+// setServer changes a server of the process, or starts a stand-in for it.
 func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls int, err error) {
 	if c.isLate(j, do) {
 		return c.standIn(ctx, do)
@@ -111,7 +110,7 @@ func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls in
 	if len(fields) > 0 && err == nil {
 		calls, err = calls+1, c.api.SetServer(ctx, do.Ref.Backend, do.Ref.Server, fields)
 	}
-	if ready && err == nil { // last, or it would get traffic at its old address
+	if ready && err == nil { // last, or the server would get traffic at its old address
 		calls, err = calls+1, c.setState(ctx, do.Ref, change.Ready)
 	}
 	return calls, err
@@ -121,7 +120,7 @@ func (c *Client) setState(ctx context.Context, ref change.ServerRef, state strin
 	return c.api.SetServer(ctx, ref.Backend, ref.Server, map[string]any{"admin_state": state})
 }
 
-// standIn has another server take the traffic of one that changes with the next push.
+// standIn starts a stand-in for a server that changes only with the next push.
 func (c *Client) standIn(ctx context.Context, do *change.Do) (calls int, err error) {
 	before, was := c.late[do.Ref]
 	late := before.now(do)
@@ -141,7 +140,7 @@ func (c *Client) standIn(ctx context.Context, do *change.Do) (calls int, err err
 	return 1, c.setState(ctx, do.Ref, change.Maint)
 }
 
-// addStandIn adds a server under the first name that is free.
+// addStandIn adds a stand-in under the first free name.
 func (c *Client) addStandIn(ctx context.Context, do *change.Do) (name string, err error) {
 	for n := range maxStandIns {
 		name = standInPrefix + strconv.Itoa(n+1) + "-" + do.Ref.Server
@@ -163,15 +162,15 @@ func (c *Client) retireNow(ctx context.Context, ref change.ServerRef) error {
 	return nil
 }
 
-// retire deletes the stand-ins that get no traffic any more. One that still has
-// connections stays for the next time, or until the next reload.
+// retire deletes the stand-ins that no longer get traffic. A stand-in that still has
+// connections stays until the next call or the next reload.
 func (c *Client) retire(ctx context.Context) {
 	c.leaving = slices.DeleteFunc(c.leaving, func(ref change.ServerRef) bool {
 		return except(c.api.DeleteServer(ctx, ref.Backend, ref.Server), http.StatusNotFound) == nil
 	})
 }
 
-// inherit takes over the stand-ins without traffic that a client before this one left.
+// inherit takes over the stand-ins without traffic that an earlier client left.
 func (c *Client) inherit(servers map[change.ServerRef]change.ServerState, stored *config.Config) {
 	for ref, server := range servers {
 		if server.State == change.Maint && strings.HasPrefix(ref.Server, standInPrefix) && !slices.Contains(c.leaving, ref) &&
@@ -181,7 +180,7 @@ func (c *Client) inherit(servers map[change.ServerRef]change.ServerState, stored
 	}
 }
 
-// meetLate has the push of a job change all late servers, too.
+// meetLate adds all late servers to the push of a job.
 func (c *Client) meetLate(j *job) {
 	for _, do := range change.Tells(j.steps) {
 		if late, ok := c.late[do.Ref]; ok && do.Verb == change.SetServer {
@@ -191,8 +190,8 @@ func (c *Client) meetLate(j *job) {
 	j.late = maps.Clone(c.late)
 }
 
-// settle checks that a push has changed these late servers themselves, and lets those
-// go that stood in for them.
+// settle checks that a push has changed these late servers themselves, and retires their
+// stand-ins.
 func (c *Client) settle(ctx context.Context, late map[change.ServerRef]lateServer) error {
 	var dos []*change.Do
 	for ref, l := range late {
@@ -209,8 +208,8 @@ func (c *Client) settle(ctx context.Context, late map[change.ServerRef]lateServe
 	return nil
 }
 
-// seen puts a stand-in in the place of the server that it stands in for, in what the
-// process tells. A server whose stand-in is gone, as after a reload, is what it is.
+// seen corrects what the process reports about late servers: a late server gets the values of
+// its stand-in. If the stand-in is gone, as after a reload, the server keeps its own values.
 func (c *Client) seen(servers map[change.ServerRef]change.ServerState) {
 	for ref, late := range c.late {
 		own, ok := servers[ref]

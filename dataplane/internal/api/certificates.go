@@ -14,11 +14,11 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// readCertificate returns the stored version of a desired certificate, without content
-// where it is another one that this client does not know. It compares by what the API
-// tells of the file, and by the hash in the ledger. A certificate without one in the
-// ledger must be what the process has. Where that cannot be told either, it counts as
-// another one.
+// readCertificate returns the stored version of a desired certificate. Its content is empty
+// if it differs and this client does not know it. readCertificate compares the file info of
+// the API and the hash in the ledger. Without a hash in the ledger, it compares the
+// certificate in the process. If the API does not give that out either, the stored
+// certificate counts as different.
 func (c *Client) readCertificate(ctx context.Context, j *job, want config.File) (config.File, error) {
 	info, err := c.api.CertificateInfo(ctx, want.Name)
 	if err != nil {
@@ -44,9 +44,8 @@ func (c *Client) readCertificate(ctx context.Context, j *job, want config.File) 
 	return other, nil
 }
 
-// looksLike reports whether what the API tells of a stored certificate is true of
-// that one: the size, the serial number of one certificate in the file, and the
-// earliest end of all.
+// looksLike reports whether the file info of a stored certificate fits a PEM file: the size,
+// the serial number of one of its certificates, and the earliest end of all.
 func looksLike(info dpapi.FileInfo, pem []byte) bool {
 	content := onWire(config.File{Kind: config.Certificate, Content: pem})
 	if info.Size != int64(len(content)) {
@@ -69,8 +68,8 @@ func looksLike(info dpapi.FileInfo, pem []byte) bool {
 	return serial && (info.NotAfter.IsZero() || earliest.Equal(info.NotAfter))
 }
 
-// certificateHash tells certificates apart, which the API never gives back. Of other
-// files it is "".
+// certificateHash returns a hash of a certificate, or "" for other files. The ledger keeps it
+// because the API never gives certificates back.
 func certificateHash(f config.File) string {
 	if f.Kind != config.Certificate {
 		return ""
@@ -78,8 +77,8 @@ func certificateHash(f config.File) string {
 	return config.HashOf(f.Content)[:32]
 }
 
-// loadedFingerprint returns the fingerprint of a certificate that the process has
-// loaded, or "" where the API does not tell.
+// loadedFingerprint returns the fingerprint of a certificate that the process has loaded, or
+// "" if the API does not give it out.
 func (c *Client) loadedFingerprint(ctx context.Context, j *job, f config.File) (string, error) {
 	if j.target.WhyNot("certificate", change.Update, "") != "" {
 		return "", nil
@@ -103,7 +102,7 @@ func checkCertificate(content []byte) (sentinel error, why string) {
 		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
 			hasKey = true
 			switch key, _ := x509.ParsePKCS8PrivateKey(block.Bytes); key.(type) {
-			case nil, *rsa.PrivateKey, *ecdsa.PrivateKey: // nil: it has another form
+			case nil, *rsa.PrivateKey, *ecdsa.PrivateKey: // nil: a key in another form
 			default:
 				return config.ErrUnsupported, "the storage takes RSA and ECDSA keys only"
 			}

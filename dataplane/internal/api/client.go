@@ -1,16 +1,16 @@
-// Package api brings one HAProxy to a desired configuration through the Dataplane
-// API, version 3, that runs beside it.
+// Package api brings one HAProxy to a desired configuration through the Dataplane API,
+// version 3, that runs beside it.
 //
-// An attempt of a Sync reads what it does not know (read.go), compares (job.go),
-// and carries the steps out (apply.go): what the process is told (runtime.go, with
-// servers that stand in for others in beside.go), files, the text with or without a
-// reload (push.go). Store pushes what was only told (store.go). The ledger on the endpoint
-// (ledger.go) tells a successor what is ours and whether HAProxy has loaded it.
-// certificates.go says how stored certificates are compared, errors.go which answer
-// means what. A conflict over the text has Sync in client.go make another attempt.
+// An attempt of a Sync reads what it does not know (read.go) and compares (job.go). It then
+// carries out the steps (apply.go): runtime changes (runtime.go, and beside.go for stand-in
+// servers), files, and the text with or without a reload (push.go). Store pushes changes that
+// only the process has (store.go). The ledger on the endpoint (ledger.go) says what is ours
+// and whether HAProxy has loaded it; a successor reads it. certificates.go compares stored
+// certificates. errors.go interprets answers. After a conflict over the text, Sync in
+// client.go makes another attempt.
 //
-// There is one bit of doubt. While the process may not have what is stored, the
-// next attempt reads everything again and reloads once.
+// There is one bit of doubt. While the process may not have what is stored, the next attempt
+// reads everything again and reloads once.
 package api
 
 import (
@@ -33,15 +33,15 @@ import (
 type Options struct {
 	Layout        config.Layout
 	Timeout       time.Duration // of one Sync or DryRun
-	ReloadTimeout time.Duration // until a new worker shows
-	CheckInterval time.Duration // between the looks at files and process of a Sync without changes; 0: one minute, less: never
+	ReloadTimeout time.Duration // until a new worker shows up
+	CheckInterval time.Duration // between two checks of files and process by Syncs without changes; 0: one minute, less: never
 	Attempts      int           // 0: 3
 	Shared        bool          // another owner has sections and files there, too
 	KeepFiles     bool
 	Logger        *slog.Logger
 }
 
-// Client brings one endpoint to configurations. It is safe for concurrent use; its
+// Client brings one endpoint to a desired configuration. It is safe for concurrent use; its
 // calls run one after the other.
 type Client struct {
 	opts     Options
@@ -49,33 +49,33 @@ type Client struct {
 	log      *slog.Logger
 	turn     chan struct{} // holds one token; the call that has it owns the fields below
 
-	forgotten atomic.Bool // known counts no more; set by any goroutine
+	forgotten atomic.Bool // known is no longer valid; set by any goroutine
 
 	api    *dpapi.Client // the endpoint, behind the fence of the call
-	known  *known        // what is deployed; nil if not known
+	known  *known        // what is deployed; nil if unknown
 	doubt  bool          // the process may not have what is stored
 	looked time.Time     // when files and process were last read
-	ledger ledger        // as it stands at the endpoint; of use while known is set
+	ledger ledger        // as stored at the endpoint; valid only while known is set
 
-	ahead   *job // whose changes the process has, but which is not stored; nil if all is
+	ahead   *job // a job whose changes the process has, but which is not stored; nil if everything is
 	storing *storing
-	pid     int // of the process that was told
+	pid     int // of the process that has the changes
 	late    map[change.ServerRef]lateServer
 	leaving []change.ServerRef // stand-ins without traffic
 
-	closing      bool // the ledger may say that a change is open, but the process has it all
+	closing      bool // the ledger may say that a change is open, although the process has everything
 	failedReload bool // the last reload failed
 
-	certs map[string][]byte // contents of certificates as last stored by this client: the API tells none
+	certs map[string][]byte // contents of certificates as last stored by this client: the API never gives them out
 
 	desired, stored, merged haproxycfg.Normaliser
 }
 
-// known is what a client knows to be deployed.
+// known is the deployed configuration, as a client knows it.
 type known struct {
-	hash    string // of the desired configuration that led to it
-	version int64  // that the API counts for it
-	text    string // as stored, which may have another form than the next
+	hash    string // of the desired configuration that it was made from
+	version int64  // in the count of the API
+	text    string // as stored; the next text may have another form
 	config  *config.Config
 }
 
@@ -92,15 +92,15 @@ func New(api *dpapi.Client, o Options) *Client {
 	return c
 }
 
-// Forget has the next Sync read all that is stored. It never waits.
+// Forget makes the next Sync read everything that is stored. It never waits.
 func (c *Client) Forget() { c.forgotten.Store(true) }
 
-// begin waits for the turn of a call. The function that it returns ends the turn.
+// begin waits for the turn of a call. The returned function ends the turn.
 func (c *Client) begin(ctx context.Context, limits change.Limits) (context.Context, func(), error) {
 	ctx, cancel := late.Context(ctx, "not done", c.opts.Timeout)
 	select {
 	case <-c.turn:
-		if ctx.Err() == nil { // or else chance would say at which stage it ended
+		if ctx.Err() == nil { // otherwise the stage in the error would depend on chance
 			c.api = c.endpoint.Fenced(limits.Fence)
 			return ctx, func() { cancel(); c.turn <- struct{}{} }, nil
 		}
@@ -111,7 +111,7 @@ func (c *Client) begin(ctx context.Context, limits change.Limits) (context.Conte
 	return nil, nil, config.At("wait", context.Cause(ctx))
 }
 
-// DryRun tells what a Sync would do. It reads everything, the running process too.
+// DryRun says what a Sync would do. It reads everything, also the running process.
 func (c *Client) DryRun(ctx context.Context, desired *config.Config) ([]change.Step, error) {
 	ctx, end, err := c.begin(ctx, change.Limits{})
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Client) DryRun(ctx context.Context, desired *config.Config) ([]change.S
 		return nil, err
 	}
 	defer func(was *known) {
-		if c.ahead != nil { // Store goes on from there
+		if c.ahead != nil { // Store continues from there
 			c.known = was
 		}
 	}(c.known)
@@ -135,13 +135,13 @@ func (c *Client) DryRun(ctx context.Context, desired *config.Config) ([]change.S
 	if err != nil {
 		return nil, err
 	}
-	if j.empty() && c.ledger.equal(j.ledger) { // so that the next Sync need not look again
+	if j.empty() && c.ledger.equal(j.ledger) { // the next Sync then need not look again
 		c.remember(j, j.before)
 	}
 	return j.steps, nil
 }
 
-// Probe asks what API and what HAProxy there are.
+// Probe asks for the versions of the API and of HAProxy.
 func (c *Client) Probe(ctx context.Context) (change.Target, error) {
 	ctx, end, err := c.begin(ctx, change.Limits{})
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Client) Sync(ctx context.Context, desired *config.Config, limits change
 	}
 }
 
-// attempt is one attempt of a Sync. It adds to out what it did.
+// attempt is one attempt of a Sync. It adds its results to out.
 func (c *Client) attempt(ctx context.Context, desired *config.Config, limits change.Limits, out *change.Outcome) error {
 	info, err := c.api.Info(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, limits cha
 	if c.forgotten.Swap(false) {
 		c.known, c.ahead, c.closing = nil, nil, false
 	}
-	if !c.isKnown(info) { // Store would go on from what is there no more
+	if !c.isKnown(info) { // Store could no longer continue from them
 		c.known, c.ahead = nil, nil
 	}
 	same := !c.doubt && c.isKnown(info) && c.hash() == desired.Hash()
@@ -205,7 +205,7 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, limits cha
 		return nil
 	}
 	if same && c.ahead == nil || c.doubt {
-		c.known, c.ahead = nil, nil // so that everything is read
+		c.known, c.ahead = nil, nil // this makes prepare read everything
 	}
 	j, err := c.prepare(ctx, info, desired)
 	if err != nil {
@@ -226,13 +226,13 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, limits cha
 	return c.apply(ctx, j, out, limits.Later)
 }
 
-// isKnown reports whether the API has the version that this client knows, or is about
-// to have the next one.
+// isKnown reports whether the API has the version that this client knows, or will have the
+// next one after the push under way.
 func (c *Client) isKnown(info dpapi.Info) bool {
 	return c.known != nil && (info.Version == c.known.version || c.storing != nil && info.Version == c.known.version+1)
 }
 
-// hash is that of the configuration that the process has.
+// hash returns the hash of the configuration that the process has.
 func (c *Client) hash() string {
 	if c.ahead != nil {
 		return c.ahead.desired.Hash()
@@ -242,8 +242,8 @@ func (c *Client) hash() string {
 
 const firstPause = 100 * time.Millisecond
 
-// pause is the time before another attempt. It doubles, and chance takes up to half
-// of it away, so that two writers that collided do not do so again.
+// pause returns the time before another attempt. It doubles with each attempt. A random part
+// of up to half is taken off, so that two writers that collided do not collide again.
 func pause(attempt int) time.Duration {
 	base := firstPause << min(attempt-1, 6)
 	return base/2 + rand.N(base/2+1)
@@ -260,7 +260,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// remember keeps what is deployed now, so that the next call need not ask.
+// remember keeps what is deployed now, so that the next call need not read it.
 func (c *Client) remember(j *job, after known) {
 	c.known = &known{hash: j.desired.Hash(), version: after.version, text: after.text, config: j.wanted}
 }

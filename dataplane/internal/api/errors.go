@@ -14,7 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// errorAt makes an error of what a call of the API returned.
+// errorAt converts the error of a call of the API.
 func errorAt(stage string, err error) *config.Error {
 	e := config.At(stage, err)
 	var s *dpapi.StatusError
@@ -40,8 +40,8 @@ func errorAt(stage string, err error) *config.Error {
 // isStatus reports whether the API answered with one of these statuses.
 func isStatus(err error, statuses ...int) bool { return slices.Contains(statuses, dpapi.Status(err)) }
 
-// except takes an answer with one of these statuses for success: what was asked for
-// is so already.
+// except turns an answer with one of these statuses into success: the wanted state exists
+// already.
 func except(err error, statuses ...int) error {
 	if isStatus(err, statuses...) {
 		return nil
@@ -49,8 +49,8 @@ func except(err error, statuses ...int) error {
 	return err
 }
 
-// told reports whether the API knows the answer to a question about the process. It
-// does not know it where it answers with any other status than "not authorised".
+// told reports whether the API answered a question about the process. An error status means
+// that the API does not know the answer. A lack of rights and a failed connection are errors.
 func told(stage string, err error) (bool, error) {
 	if dpapi.Status(err) == 0 && err != nil || isStatus(err, http.StatusUnauthorized, http.StatusForbidden) {
 		return false, errorAt(stage, err)
@@ -82,7 +82,7 @@ func readError(err error, f config.File) *config.Error {
 	return e
 }
 
-// refused makes an error of a text that must not be sent.
+// refused converts the error for a text that must not be sent.
 func refused(err error) *config.Error {
 	e := &config.Error{Stage: "check", Err: config.ErrUnsupported, Output: err.Error()}
 	var r *haproxycfg.Refusal
@@ -92,8 +92,8 @@ func refused(err error) *config.Error {
 	return e
 }
 
-// pushError says why a text was not taken. HAProxy counts the lines of the text as
-// the API has written it. So the line comes from a second, harmless look at the
+// pushError says why the API refused a text. HAProxy counts the lines of the text that the
+// API has written. So pushError takes the line from a second push, which only validates the
 // desired text.
 func (c *Client) pushError(ctx context.Context, j *job, err error) *config.Error {
 	e := errorAt("configuration", err)
@@ -101,7 +101,7 @@ func (c *Client) pushError(ctx context.Context, j *job, err error) *config.Error
 		return e
 	}
 	text := j.wanted.Main()
-	if !c.opts.Shared { // or else the lines are not those of the desired text
+	if !c.opts.Shared { // otherwise the lines are not those of the desired text
 		text = j.desired.Main()
 	}
 	e.File, e.Output = config.MainFile, redactOutput(e.Output, j.wanted.Main())
@@ -115,11 +115,11 @@ func (c *Client) pushError(ctx context.Context, j *job, err error) *config.Error
 	return e
 }
 
-// ownLines is how many lines the API may have put in front of a text.
+// ownLines is the number of lines that the API may have put in front of a text.
 const ownLines = 3
 
-// redactOutput hides in what HAProxy says of a text what is secret in the lines that
-// it speaks of, since it quotes words of them.
+// redactOutput hides secrets in the output of HAProxy. The output quotes words of the lines
+// that it names, so redactOutput hides the secrets of those lines.
 func redactOutput(output, text string) string {
 	lines := strings.Split(text, "\n")
 	for _, m := range lineNumber.FindAllStringSubmatch(output, -1) {

@@ -12,8 +12,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// fileRef names a stored file. The kind is that of its storage: CA files, crt-lists and
-// all others share the one of general files.
+// fileRef names a stored file. Its kind stands for a storage: CA files, crt-lists and all
+// others share the storage of general files.
 type fileRef struct {
 	kind config.FileKind
 	name string
@@ -48,13 +48,12 @@ type fileWrite struct {
 	file   config.File
 	create bool   // it is not there yet
 	tell   bool   // a certificate that the running process takes over, too
-	old    []byte // content before; nil for a certificate that the API does not tell
+	old    []byte // content before; nil for a certificate, which the API does not give out
 }
 
-// onWire is what is sent for the content of a file. An empty map becomes one with a
-// comment, because an empty body is refused. A certificate goes without blank lines
-// and with a line feed at its end, because HAProxy ends a payload at the first blank
-// line.
+// onWire returns the content to send for a file. An empty map becomes one with a comment,
+// because the API refuses an empty body. A certificate has no blank lines and a line feed at
+// its end, because HAProxy ends a payload at the first blank line.
 func onWire(f config.File) []byte {
 	switch {
 	case f.Kind == config.Map && len(bytes.TrimSpace(f.Content)) == 0:
@@ -72,8 +71,8 @@ func onWire(f config.File) []byte {
 	return b.Bytes()
 }
 
-// write stores one file. It returns the id of the reload that the API has scheduled
-// because the process did not take a certificate over, or "".
+// write stores one file. If the process did not take over a certificate, it returns the id of
+// the reload that the API has scheduled; otherwise "".
 func (c *Client) write(ctx context.Context, w fileWrite) (reloadID string, err error) {
 	ref, content := refOf(w.file), onWire(w.file)
 	put := func(create bool) error {
@@ -106,8 +105,8 @@ func (c *Client) write(ctx context.Context, w fileWrite) (reloadID string, err e
 	return reloadID, nil
 }
 
-// undoFiles puts back what was stored before, as far as it is known, and deletes what
-// was new. It leaves certificates that the process has taken over.
+// undoFiles restores the former files, as far as their content is known, and deletes new
+// ones. It does not touch certificates that the process has taken over.
 func (c *Client) undoFiles(ctx context.Context, written []fileWrite) error {
 	for _, w := range slices.Backward(written) {
 		ref := refOf(w.file)
@@ -125,7 +124,7 @@ func (c *Client) undoFiles(ctx context.Context, written []fileWrite) error {
 	return nil
 }
 
-// fileChanges lists the files to write and delete against those that are stored.
+// fileChanges compares stored with desired files, and lists the files to write and delete.
 func fileChanges(stored, desired []config.File) (writes []fileWrite, deletes []fileRef) {
 	old := map[fileRef]config.File{}
 	for _, f := range stored {
@@ -148,8 +147,8 @@ func fileChanges(stored, desired []config.File) (writes []fileWrite, deletes []f
 	return writes, deletes
 }
 
-// deleteFiles removes files that nothing needs any more. The API refuses to remove
-// what its configuration names; such a file stays.
+// deleteFiles deletes files that nothing needs any more. The API refuses to delete a file
+// that its configuration names; such a file stays.
 func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, err error) {
 	for _, ref := range refs {
 		err := c.api.DeleteFile(ctx, ref.storage(), ref.name)
@@ -169,12 +168,12 @@ func (c *Client) deleteFiles(ctx context.Context, refs []fileRef) (deleted int, 
 	return deleted, nil
 }
 
-// replaceable leaves out the stored files that stay although they are not desired: those
-// that the text or a crt-list names, and all in a folder that is named as a folder.
-// Beside another owner all stay that are not ours.
+// replaceable returns stored without the files that stay although they are not desired. Those
+// are the files that the text or a crt-list names, and all files in a folder that is named as
+// a whole. Beside another owner, all files that are not ours stay.
 func (c *Client) replaceable(j *job, stored []config.File) []config.File {
 	desired := map[fileRef]bool{}
-	texts := []func() string{j.wanted.Main} // which is only put together for a file that is not desired
+	texts := []func() string{j.wanted.Main} // a function: most calls need no joined text
 	for _, f := range j.desired.Files {
 		desired[refOf(f)] = true
 		if f.Kind == config.CRTList {
@@ -199,9 +198,9 @@ func (c *Client) replaceable(j *job, stored []config.File) []config.File {
 	})
 }
 
-// namesFolder reports whether a text names a folder as such, or files in it by a
-// pattern. The bases that file names are relative to do not count, for the names
-// follow elsewhere.
+// namesFolder reports whether a text names a folder as such, or files in it by a pattern.
+// Base folders ("-base" keywords) do not count, because the names of the files follow
+// elsewhere.
 func namesFolder(text, dir string) bool {
 	for line := range strings.Lines(text) {
 		first, _, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -220,8 +219,8 @@ func namesFolder(text, dir string) bool {
 	return false
 }
 
-// checkFiles refuses certificates that the storage would refuse with status 500, and
-// a file in the place of the ledger.
+// checkFiles refuses certificates that the storage would refuse with status 500. It also
+// refuses a file with the name of the ledger.
 func checkFiles(desired *config.Config) error {
 	for _, f := range desired.Files {
 		sentinel, why := error(nil), ""

@@ -12,30 +12,30 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// job is all that one attempt is going to do.
+// job is the work of one attempt.
 type job struct {
 	desired *config.Config
-	wanted  *config.Config // what is to be stored, in the normal form that the API gives it
-	before  known          // what is there now; its config is nil where that cannot be compared
-	ledger  ledger         // when the job is done
+	wanted  *config.Config // what to store, in the normal form of the API
+	before  known          // what is stored now; its config is nil if it cannot be compared
+	ledger  ledger         // the ledger after the job
 	repair  bool           // the API has another text in memory than on disk
 	target  change.Target
-	pid     int  // of the process; 0 if the API does not tell
-	direct  bool // the API has a way to change addresses and weights by themselves
+	pid     int  // of the process; 0 if the API does not report it
+	direct  bool // the API can change addresses and weights on their own
 
 	running *config.Config // what the process has
 	steps   []change.Step
 	writes  []fileWrite
 	deletes []fileRef
 
-	// What happens while the job is carried out.
+	// The fields below change while the job runs.
 	written  []fileWrite
-	told     bool // the process has been told something that the stored text does not undo
-	first    bool // all is told to the process before anything is stored
-	readable bool // and can be read back
-	complete bool // and it has it
+	told     bool // the process has a change that the stored text does not undo
+	first    bool // the process gets all changes before anything is stored
+	readable bool // all changes of the process can be read back
+	complete bool // the process has all its changes
 	stored   []config.File
-	late     map[change.ServerRef]lateServer // that the push changes
+	late     map[change.ServerRef]lateServer // the late servers that the push changes
 }
 
 func (j *job) impact() change.Impact { return change.ImpactOf(j.steps) }
@@ -49,7 +49,7 @@ func (j *job) empty() bool {
 	return len(j.steps) == 0 && !j.pushes() && len(j.writes) == 0 && len(j.deletes) == 0
 }
 
-// readsBack reports whether all that the process is told can be read back.
+// readsBack reports whether all changes of the process can be read back.
 func (j *job) readsBack() bool {
 	for _, do := range change.Tells(j.steps) {
 		switch do.Verb {
@@ -59,7 +59,7 @@ func (j *job) readsBack() bool {
 			if do.File.Kind != config.Map || !j.readsMap(do.File.Name) {
 				return false
 			}
-		case change.AddServer, change.SetServer: // the process changes these itself
+		case change.AddServer, change.SetServer: // the process itself changes servers with these options
 			if do.Server.Has("agent-check") || do.Server.Has("track") {
 				return false
 			}
@@ -68,8 +68,8 @@ func (j *job) readsBack() bool {
 	return j.target.Version.Compare(change.HAProxy27) >= 0
 }
 
-// readsMap reports whether a map can be read back. It cannot where the stored one has
-// values that the API cuts, or where rules write into it.
+// readsMap reports whether a map can be read back. That fails if the stored map has values
+// that the API cuts, or if rules write into it.
 func (j *job) readsMap(name string) bool {
 	if j.before.config == nil {
 		return false
@@ -78,8 +78,8 @@ func (j *job) readsMap(name string) bool {
 	return ok && safeMap(f.Content) && !diff.WrittenByRules(j.before.config.Index(), name) && !diff.WrittenByRules(j.wanted.Index(), name)
 }
 
-// prepare finds out what differs. It reads from the endpoint only what is not known,
-// and changes nothing there.
+// prepare finds out what differs. It reads only what is unknown from the endpoint, and
+// changes nothing there.
 func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.Config) (*job, error) {
 	j := &job{desired: desired}
 	err := checkFiles(desired)
@@ -89,7 +89,7 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	if j.target, j.pid, err = c.inspect(ctx, info); err != nil {
 		return nil, err
 	}
-	j.direct = change.ParseVersion(strings.TrimSpace(info.APIVersion)).Compare(change.API34) >= 0 // one that does not tell its version may be older
+	j.direct = change.ParseVersion(strings.TrimSpace(info.APIVersion)).Compare(change.API34) >= 0 // an API without a readable version may be older
 	if c.restarted(j.pid) && c.storing != nil {
 		return nil, errStoring
 	}
@@ -132,8 +132,8 @@ func (c *Client) prepare(ctx context.Context, info dpapi.Info, desired *config.C
 	return j, nil
 }
 
-// last is the last configuration, with which the next one shares the sections that do
-// not change, and all that was worked out of them.
+// last returns the last configuration. The next one shares its unchanged sections, and
+// everything derived from them.
 func (c *Client) last() *config.Config {
 	switch {
 	case c.ahead != nil:
@@ -144,7 +144,7 @@ func (c *Client) last() *config.Config {
 	return config.Empty()
 }
 
-// compare finds the steps from what the process runs to what is desired.
+// compare finds the steps from what the process runs to the desired configuration.
 func (c *Client) compare(j *job, running *config.Config) {
 	j.running, j.steps = running, diff.Compare(running, j.wanted, j.target)
 	limit(j.steps)
@@ -157,15 +157,15 @@ func (c *Client) compare(j *job, running *config.Config) {
 	j.prepareWrites()
 }
 
-// reloadStep is a reload for another reason than what differs.
+// reloadStep returns a step for a reload that no difference causes.
 func reloadStep(kind, reason string) change.Step {
 	step := change.Step{Action: change.Update, Kind: kind}
 	step.Needs(reason)
 	return step
 }
 
-// prepareWrites has the process take over certificates as they are stored. One that
-// the process does not have, although it is stored, is stored again for that.
+// prepareWrites makes the process take over certificates when they are stored. If a
+// certificate is stored but the process does not have it, it is stored again.
 func (j *job) prepareWrites() {
 	if j.impact() == change.Reload {
 		return
@@ -183,8 +183,8 @@ func (j *job) prepareWrites() {
 	}
 }
 
-// onlyRuntime cuts a job down to what needs no reload. It returns nil where nothing is
-// left to do now.
+// onlyRuntime cuts a job down to what needs no reload. It returns nil if nothing can be done
+// now.
 func (c *Client) onlyRuntime(j *job, out *change.Outcome) *job {
 	out.Left, out.Hash = j.steps, ""
 	if c.doubt || j.repair || j.before.config == nil {
@@ -196,12 +196,12 @@ func (c *Client) onlyRuntime(j *job, out *change.Outcome) *job {
 	}
 	p := &job{desired: partial, wanted: partial, before: j.before, target: j.target, pid: j.pid, direct: j.direct}
 	p.ledger = newLedger(partial, partial.Index().Texts(), c.opts.Shared)
-	owned := c.ledger.open(p.ledger).owned // what is not part of it stays ours
+	owned := c.ledger.open(p.ledger).owned // what the partial configuration lacks stays ours
 	maps.Copy(owned, p.ledger.owned)
 	p.ledger.owned = owned
 	p.writes, _ = fileChanges(j.before.config.Files, partial.Files)
 	if c.compare(p, j.running); p.impact() == change.Reload {
-		return nil // the API may have no way for it
+		return nil // the API may not be able to do it
 	}
 	out.Left, out.Hash = diff.Compare(partial, j.wanted, j.target), partial.Hash()
 	limit(out.Left)

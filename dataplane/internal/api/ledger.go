@@ -11,22 +11,22 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// ledgerFile is a stored file in which a client notes what it has deployed, and
-// whether the running process has it. A client that comes after one that was killed
-// must not take equal files and an equal text for a process that has loaded them.
+// ledgerFile is a stored file in which a client notes what it has deployed, and whether the
+// running process has it. Equal files and an equal text do not prove that the process has
+// loaded them: the last client may have been killed before.
 var ledgerFile = fileRef{config.General, "haptic-ledger.txt"}
 
-// ledger is the content of that file.
+// ledger is the content of ledgerFile.
 type ledger struct {
-	loaded string            // hash of the configuration that the process has, or unknown; "" while that is open
-	owned  map[string]string // "section backend shop", "file maps hosts.map"; of a certificate its hash
+	loaded string            // hash of the configuration that the process has, or unknown; "" while a change is open
+	owned  map[string]string // keys such as "section backend shop" and "file maps hosts.map"; the value is the hash of a certificate
 }
 
 // unknown is the hash before there is a ledger.
 const unknown = "nothing"
 
-// ledgerTold stands in the place of the hash while the process is told, or was told, what is
-// not stored yet, but can be read back from it. That leaves no doubt.
+// ledgerTold replaces the hash while the process has, or is getting, changes that are not
+// stored yet. They can be read back from the process, so there is no doubt.
 const ledgerTold = "and told more"
 
 const ledgerHead = "# Kept by haptic: the configuration that HAProxy has loaded, and the sections and files that are ours.\n"
@@ -62,8 +62,8 @@ func (l ledger) equal(other ledger) bool {
 	return l.loaded == other.loaded && maps.Equal(l.owned, other.owned)
 }
 
-// newLedger is the ledger of a configuration that is deployed; the parts are its normal
-// form. Sections are only of interest beside another owner's.
+// newLedger returns the ledger for a deployed configuration; parts is its normal form. The
+// ledger lists sections only beside another owner.
 func newLedger(desired *config.Config, parts []string, shared bool) ledger {
 	l := ledger{loaded: desired.Hash(), owned: map[string]string{}}
 	for _, f := range desired.Files {
@@ -80,8 +80,8 @@ func newLedger(desired *config.Config, parts []string, shared bool) ledger {
 	return l
 }
 
-// open is the ledger while a change from one to the other is under way. What either
-// has is ours, so that it does not count as another owner's after a crash.
+// open returns the ledger for the time of the change from l to after. Entries of both are
+// ours, so that after a crash they do not count as another owner's.
 func (l ledger) open(after ledger) ledger {
 	both := map[string]string{}
 	for name := range after.owned {
@@ -97,7 +97,7 @@ func sectionEntry(s haproxycfg.Section) string {
 
 func (r fileRef) entry() string { return "file " + string(r.storage()) + " " + r.name }
 
-// readLedger reads the ledger. One that says that a change is open means doubt.
+// readLedger reads the ledger. If a change is open in it, there is doubt.
 func (c *Client) readLedger(ctx context.Context) error {
 	content, err := c.api.ReadFile(ctx, ledgerFile.storage(), ledgerFile.name)
 	switch {
@@ -112,7 +112,7 @@ func (c *Client) readLedger(ctx context.Context) error {
 	return nil
 }
 
-// writeLedger stores a ledger, unless it is known to stand there.
+// writeLedger stores a ledger, unless it is known to be stored.
 func (c *Client) writeLedger(ctx context.Context, l ledger) error {
 	if c.ledger.equal(l) {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// readProcess reads what the process has of what a configuration names, as far as
-// the API tells it. Before HAProxy 2.7 its answers are made of error messages.
+// readProcess reads the state of the process for everything that a configuration names, as
+// far as the API gives it out. Before HAProxy 2.7 the API only passes on error messages.
 func (c *Client) readProcess(ctx context.Context, j *job, stored *config.Config) (*change.Process, error) {
 	p := &change.Process{Maps: map[string]string{}, Certificates: map[string]string{}}
 	var err error
@@ -40,8 +40,8 @@ func (c *Client) readProcess(ctx context.Context, j *job, stored *config.Config)
 	return p, nil
 }
 
-// readServers reads addresses, weights and states of all servers by the statistics,
-// which is one request however many they are.
+// readServers reads addresses, weights and states of all servers from the statistics, in a
+// single request.
 func (c *Client) readServers(ctx context.Context) (map[change.ServerRef]change.ServerState, error) {
 	stats, err := c.api.ServerStats(ctx, "")
 	if ok, err := told("read", err); !ok {
@@ -57,7 +57,7 @@ func (c *Client) readServers(ctx context.Context) (map[change.ServerRef]change.S
 		switch {
 		case s.Status == "MAINT":
 			state.State = change.Maint
-		case strings.HasPrefix(s.Status, "MAINT"), s.Status == "": // by a resolver, or another server
+		case strings.HasPrefix(s.Status, "MAINT"), s.Status == "": // set by a resolver, or by another server
 			state.State = ""
 		case strings.HasPrefix(s.Status, "DRAIN"):
 			state.State = "drain"
@@ -68,8 +68,8 @@ func (c *Client) readServers(ctx context.Context) (map[change.ServerRef]change.S
 	return servers, nil
 }
 
-// readMap reads the entries of a map. The API cuts values at blanks, so that maps with
-// other values than single words are not read.
+// readMap reads the entries of a map. The API cuts values at blanks, so readMap skips maps
+// with values of several words.
 func (c *Client) readMap(ctx context.Context, j *job, f config.File, p *change.Process) error {
 	if j.target.Version.Compare(change.HAProxy27) < 0 {
 		return nil
@@ -89,7 +89,7 @@ func (c *Client) readMap(ctx context.Context, j *job, f config.File, p *change.P
 	return nil
 }
 
-// safeMap reports whether the API tells the entries of a map as they are.
+// safeMap reports whether the API gives out the entries of a map unchanged.
 func safeMap(content []byte) bool {
 	return !slices.ContainsFunc(config.ParseMap(content), func(e config.MapEntry) bool {
 		return !dpapi.SafeWord(e.Key) || !dpapi.SafeWord(e.Value)

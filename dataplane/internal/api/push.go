@@ -14,15 +14,14 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// restoreTimeout bounds putting things back, which also happens when the context of
-// the call has ended.
+// restoreTimeout bounds a restore, which also runs after the context of the call has ended.
 const restoreTimeout = 30 * time.Second
 
 func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 }
 
-// push stores the text, without a reload if that will do.
+// push stores the text, without a reload if possible.
 func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	if j.impact() == change.Reload {
 		return c.reload(ctx, j, out)
@@ -36,15 +35,15 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 		j.told = j.told || len(header) > 0
 		return c.checkStored(j, raw)
 	case isStatus(err, http.StatusInternalServerError) && len(header) > 0:
-		// The text is stored, some actions are done: a reload makes it whole.
+		// The text is stored and some actions are done: a reload completes the rest.
 		return c.reloadInstead(ctx, j, out, errorAt("runtime", err))
 	}
 	return known{}, c.pushError(ctx, j, err)
 }
 
-// reload stores the text, has HAProxy load it, and waits for the new worker.
+// reload stores the text, makes HAProxy load it, and waits for the new worker.
 func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome) (known, error) {
-	before, _ := c.api.Process(ctx) // if unknown, nothing is compared
+	before, _ := c.api.Process(ctx) // if it fails, awaitWorker compares nothing
 	raw, err := c.api.Push(ctx, j.wanted.Main(), j.before.version, dpapi.ForceReload)
 	if err != nil {
 		e := errorAt("configuration", err)
@@ -57,7 +56,7 @@ func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome) (known
 	out.Files++
 	out.Reloads++
 	if err := c.awaitWorker(ctx, before, out); errors.Is(err, config.ErrReload) {
-		j.told = true // the API says that it has reloaded: the process may have it all
+		j.told = true // the API says that it has reloaded: the process may have everything
 		return known{}, c.reloadFailed(ctx, j, err)
 	} else if err != nil {
 		return known{}, err
@@ -66,9 +65,9 @@ func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome) (known
 	return c.checkStored(j, raw)
 }
 
-// awaitWorker waits until another worker serves. A HAProxy before 2.7 does not tell how
-// a reload ended, so that the API calls it a success: only the worker's process id
-// proves it.
+// awaitWorker waits until another worker serves. A HAProxy before 2.7 does not report how a
+// reload ended, and the API then reports success. Only the process id of the worker proves
+// it.
 func (c *Client) awaitWorker(ctx context.Context, before dpapi.Process, out *change.Outcome) error {
 	if before.PID == 0 {
 		return nil
@@ -90,9 +89,9 @@ func (c *Client) awaitWorker(ctx context.Context, before dpapi.Process, out *cha
 	}
 }
 
-// reloadFailed puts the last good files and text back at once. On disk the API has
-// done so with the text, but it keeps the failed one in memory, and would write it
-// with the next change that anyone makes.
+// reloadFailed restores the last good files and text at once. The API has restored the text
+// on disk, but it keeps the failed text in memory. It would write that text with the next
+// change by any client.
 func (c *Client) reloadFailed(ctx context.Context, j *job, cause error) error {
 	ctx, cancel := restoring(ctx)
 	defer cancel()
@@ -111,19 +110,19 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, cause error) error {
 	return cause
 }
 
-// restoreText pushes under the version that our failed text got, so that what another
-// writer has written since stays.
+// restoreText pushes with the version number of our failed text. If another writer has
+// written since, the push fails and the other text stays.
 //
-// From HAProxy 3.1 on, a master whose last load failed does not hand its unix sockets
-// to the next worker. That binds them anew and, if it fails as well, leaves none. So
-// HAProxy loads the text again after a second failure.
+// From HAProxy 3.1 on, a master whose last load failed does not hand its unix sockets to the
+// next worker. That worker binds them anew and, if it fails as well, leaves none. So HAProxy
+// loads the text again after a second failure.
 func (c *Client) restoreText(ctx context.Context, j *job, again bool) error {
 	text := j.before.text
 	if strings.TrimSpace(text) == "" {
 		return nil
 	}
 	if was := j.before.config; was != nil {
-		text = was.Main() // in which proxies name their defaults, which the API parts them from
+		text = was.Main() // here proxies name their defaults; the API strips those names
 	}
 	mode := dpapi.SkipReload
 	if again {
@@ -134,7 +133,7 @@ func (c *Client) restoreText(ctx context.Context, j *job, again bool) error {
 		return errorAt("restore", err)
 	}
 	if again {
-		j.told = false // it runs what is stored
+		j.told = false // the process runs what is stored
 	}
 	if c.known != nil {
 		c.known.version, c.known.text = raw.FileVersion, raw.Text
@@ -142,10 +141,10 @@ func (c *Client) restoreText(ctx context.Context, j *job, again bool) error {
 	return nil
 }
 
-// checkStored checks what the API says it has stored.
+// checkStored checks the text that the API has stored.
 func (c *Client) checkStored(j *job, raw dpapi.Raw) (known, error) {
 	if raw.FileVersion != j.before.version+1 {
-		// Between our write and the answer another writer wrote.
+		// Another writer wrote between our write and the answer.
 		return known{}, &config.Error{Stage: "verify", Err: config.ErrConflict}
 	}
 	if err := c.checkMeaning(raw.Text, j); err != nil {
@@ -154,7 +153,8 @@ func (c *Client) checkStored(j *job, raw dpapi.Raw) (known, error) {
 	return known{version: raw.FileVersion, text: raw.Text}, nil
 }
 
-// sameMeaning reports whether a stored text is a normalised one, or normalises to it.
+// sameMeaning reports whether a stored text equals a normalised one, or does after
+// normalisation.
 func (c *Client) sameMeaning(stored, normal string) bool {
 	if stored == normal || !c.comparable(stored, normal) {
 		return stored == normal
@@ -163,8 +163,8 @@ func (c *Client) sameMeaning(stored, normal string) bool {
 	return err == nil && n == normal
 }
 
-// checkMeaning compares what the API has stored with what is wanted. Another form is
-// harmless: before its first write, for one, the API leaves "from" away.
+// checkMeaning compares the stored text with the wanted one. Another form is harmless: the
+// API omits "from" before its first write, for example.
 func (c *Client) checkMeaning(text string, j *job) error {
 	if c.sameMeaning(text, j.wanted.Main()) {
 		return nil

@@ -13,13 +13,13 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// inspect asks what API and what HAProxy an endpoint has. It fails with
-// ErrUnsupported for an API of version 2 or older.
+// inspect asks for the versions of the API and of HAProxy. It fails with ErrUnsupported for
+// an API of version 2 or older.
 func (c *Client) inspect(ctx context.Context, info dpapi.Info) (target change.Target, pid int, err error) {
 	version := strings.TrimSpace(info.APIVersion)
 	target = change.Target{Transport: change.API, API: change.ParseVersion(version)}
 	switch {
-	case target.API == (change.Version{}): // as a build from a branch has
+	case target.API == (change.Version{}): // for example a build from a branch
 		target.API = change.APINewest
 	case target.API.Compare(change.API30) < 0:
 		return target, 0, &config.Error{
@@ -29,7 +29,7 @@ func (c *Client) inspect(ctx context.Context, info dpapi.Info) (target change.Ta
 	}
 	process, err := c.api.Process(ctx)
 	_, err = told("probe", err)
-	target.Version = change.ParseVersion(process.Version) // zero where the API does not tell
+	target.Version = change.ParseVersion(process.Version) // zero if the API does not give it out
 	return target, process.PID, err
 }
 
@@ -44,9 +44,9 @@ func (c *Client) readText(ctx context.Context, j *job) error {
 	return c.readLedger(ctx)
 }
 
-// readAll reads the stored files, makes a configuration of them and the stored text,
-// and of that the one that the process runs. It returns nil where the stored one
-// cannot be compared.
+// readAll reads the stored files and makes the stored configuration of them and the stored
+// text. From that it derives the configuration that the process runs, and returns it. It
+// returns nil if the stored configuration cannot be compared.
 func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 	files, err := c.readFiles(ctx, j)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 		return nil, nil
 	}
 	if text != j.wanted.Main() {
-		// A text that the API has not rewritten yet compares better in its normal form.
+		// A text that the API has not rewritten yet is easier to compare in its normal form.
 		if n, err := c.stored.Normalise(text); err == nil {
 			text = n
 		}
@@ -77,15 +77,14 @@ func (c *Client) readAll(ctx context.Context, j *job) (*config.Config, error) {
 	return diff.Running(j.before.config, process), nil
 }
 
-// comparable reports whether a stored text may be parsed. An API that lies could tell
-// one that takes hours, in which no other instance is served. Beside another owner a
-// text may have any size.
+// comparable reports whether a stored text may be parsed. A lying API could send a text that
+// takes hours to parse, and no other instance would be served meanwhile. Beside another owner
+// a text may have any size.
 func (c *Client) comparable(stored, wanted string) bool {
 	return c.opts.Shared || len(stored) <= 4*len(wanted)+1<<20 && len(haproxycfg.Split(stored)) <= 4*len(haproxycfg.Split(wanted))+1000
 }
 
-// listFiles lists stored files, but for the ledger and those that no configuration
-// can have.
+// listFiles lists stored files, except the ledger and files that no configuration can have.
 func (c *Client) listFiles(ctx context.Context, kinds ...config.FileKind) ([]fileRef, error) {
 	var refs []fileRef
 	for _, kind := range kinds {
@@ -104,8 +103,8 @@ func (c *Client) listFiles(ctx context.Context, kinds ...config.FileKind) ([]fil
 	return refs, nil
 }
 
-// readFiles reads the stored files as far as the API tells them. It leaves out those
-// that stay although they are not desired.
+// readFiles reads the stored files as far as the API gives them out. It skips files that stay
+// although they are not desired.
 func (c *Client) readFiles(ctx context.Context, j *job) ([]config.File, error) {
 	c.looked = time.Now()
 	refs, err := c.listFiles(ctx, config.Map, config.Certificate, config.General)
@@ -147,8 +146,8 @@ func (c *Client) readFile(ctx context.Context, want config.File) (config.File, e
 	return want, nil
 }
 
-// Current returns what is stored: the text, maps and general files. The API tells
-// no certificates. It returns nil where no configuration is stored.
+// Current returns what is stored: the text, maps and general files. The API gives out no
+// certificates. Current returns nil if no configuration is stored.
 func (c *Client) Current(ctx context.Context) (*config.Config, error) {
 	ctx, end, err := c.begin(ctx, change.Limits{})
 	if err != nil {
@@ -173,7 +172,7 @@ func (c *Client) Current(ctx context.Context) (*config.Config, error) {
 		if ok, err := told("read", err); err != nil {
 			return nil, err
 		} else if !ok {
-			continue // it went a moment ago, or is a socket
+			continue // it was deleted a moment ago, or it is a socket
 		}
 		kind := ref.kind
 		if k, ok := kinds[ref.name]; ok && ref.kind == config.General {

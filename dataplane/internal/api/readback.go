@@ -17,14 +17,14 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// readers is how many backends are read at the same time.
+// readers is the number of backends that are read at the same time.
 const readers = 4
 
-// applies is how long HAProxy may take to carry out what it has accepted. From 2.9 on
-// a command only queues the change of an address.
+// applies bounds how long HAProxy may take to carry out an accepted command. From 2.9 on a
+// command only queues the change of an address.
 const applies = time.Second
 
-// readBack compares address, state and weight of the servers that were told.
+// readBack checks address, state and weight of the changed servers.
 func (c *Client) readBack(ctx context.Context, dos []*change.Do) error {
 	byBackend := map[string][]*change.Do{}
 	for _, do := range dos {
@@ -40,7 +40,7 @@ func (c *Client) readBack(ctx context.Context, dos []*change.Do) error {
 	return g.Wait()
 }
 
-// readBackend asks for the servers of a backend until they are as told.
+// readBackend reads the servers of a backend until they have the changes.
 func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.Do) error {
 	deadline := time.Now().Add(applies)
 	for wait := time.Millisecond; ; wait *= 2 {
@@ -63,7 +63,7 @@ func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.
 	}
 }
 
-// misses names what a server does not have that it was told, or "".
+// misses names the change that a server does not have, or returns "".
 func misses(servers map[change.ServerRef]change.ServerState, do *change.Do) string {
 	state, ok := servers[do.Ref]
 	switch {
@@ -79,8 +79,8 @@ func misses(servers map[change.ServerRef]change.ServerState, do *change.Do) stri
 	return ""
 }
 
-// loadedServers reads the servers of a backend. Before version 3.3, the API tells the
-// weights in the statistics only.
+// loadedServers reads the servers of a backend. Before version 3.3, the API gives out weights
+// only in the statistics.
 func (c *Client) loadedServers(ctx context.Context, backend string, dos []*change.Do) (map[change.ServerRef]change.ServerState, error) {
 	loaded, err := c.api.LoadedServers(ctx, backend)
 	if err != nil {

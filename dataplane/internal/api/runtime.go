@@ -15,11 +15,11 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// maxEntries is the number of entries of maps and patterns beyond which one reload is
-// cheaper than a request for each.
+// maxEntries bounds the changed entries of maps and patterns. Above it, one reload is cheaper
+// than a request for each entry.
 const maxEntries = 2000
 
-// limit turns those steps into reloads for which the Dataplane API has no way.
+// limit turns the steps that the Dataplane API cannot do into reloads.
 func limit(steps []change.Step) {
 	whole := map[string]string{} // why a file takes a reload
 	entries := 0
@@ -87,15 +87,15 @@ func whyNot(do *change.Do) string {
 	return ""
 }
 
-// addedServer returns the fields of a server as the API wants them, or says why it
-// would not be the same as after a reload.
+// addedServer returns the fields of a server in the form of the API. Otherwise it says why
+// the added server would differ from the same server after a reload.
 func addedServer(s *config.Server) (fields map[string]any, why string) {
 	address, _ := s.Literal()
 	fields = map[string]any{"name": s.Name, "address": address.Addr().String(), "port": int(address.Port())}
 	if address.Addr().Is6() {
 		fields["address"] = "[" + address.Addr().String() + "]"
 	}
-	for _, keyword := range slices.Sorted(maps.Keys(s.Options)) { // so that the reason is always the same
+	for _, keyword := range slices.Sorted(maps.Keys(s.Options)) { // sorted, so that the reason is always the same
 		values := s.Options[keyword]
 		row, _ := change.AddableKeyword(keyword)
 		switch {
@@ -121,9 +121,10 @@ func addedServer(s *config.Server) (fields map[string]any, why string) {
 	return fields, ""
 }
 
-// header returns the runtime actions that go with a push without a reload: those of
-// servers that were not told before, which it counts, and of late ones. A server goes to
-// maintenance before anything else changes, and leaves it last.
+// header returns the runtime actions of a push without a reload. They change the servers of
+// the steps, unless that happened before the push, and all late servers. sets counts the
+// settings of the steps. A server goes into maintenance before anything else changes, and
+// leaves it last.
 func (j *job) header() (actions []string, sets int) {
 	if j.impact() == change.Reload {
 		return nil, 0
@@ -157,8 +158,8 @@ func (j *job) header() (actions []string, sets int) {
 	return actions, sets
 }
 
-// storeTold stores the certificates that the process takes over by that. One that it
-// does not take over makes the job one with a reload.
+// storeTold stores the certificates that the process takes over when they are stored. If the
+// process does not take one over, the job becomes one with a reload.
 func (c *Client) storeTold(ctx context.Context, j *job, out *change.Outcome) error {
 	writes := j.writes
 	j.writes = nil
@@ -174,14 +175,14 @@ func (c *Client) storeTold(ctx context.Context, j *job, out *change.Outcome) err
 	return nil
 }
 
-// tell makes the changes of the running process that go neither with a push nor with
-// a stored certificate, and reads back what the process has of servers.
+// tell changes the running process, except for changes that go with a push or a stored
+// certificate. It then reads the servers back.
 func (c *Client) tell(ctx context.Context, j *job, out *change.Outcome) error {
 	deadline := time.Now().Add(serverLeaves)
 	dos := change.Tells(j.steps)
 	for _, do := range dos {
 		if do.Verb == change.SetServer && !j.first || do.Verb == change.SetCertificate || do.Verb == change.NewCertificate {
-			continue // done
+			continue // done elsewhere
 		}
 		j.told = true
 		n, err := c.tellOne(ctx, j, do, deadline)
@@ -223,9 +224,8 @@ func (c *Client) addServer(ctx context.Context, ref change.ServerRef, server *co
 	return c.setState(ctx, ref, change.Ready)
 }
 
-// serverLeaves is how long servers may take, all together, until their last connection
-// has ended. After that a reload is the better way: the old process serves the
-// connections to their end.
+// serverLeaves bounds how long tell waits for the last connections of all servers that go.
+// After that a reload is better: the old process serves the connections to their end.
 const serverLeaves = time.Second
 
 func (c *Client) deleteServer(ctx context.Context, r change.ServerRef, deadline time.Time) error {
@@ -245,8 +245,8 @@ func (c *Client) deleteServer(ctx context.Context, r change.ServerRef, deadline 
 	}
 }
 
-// changeEntries changes entries of a map, or patterns of ACLs. Patterns have an id that
-// is another one after each reload, so that it is looked up by the path.
+// changeEntries changes entries of a map, or patterns of ACLs. The id of patterns changes at
+// each reload, so changePatterns looks it up by the path.
 func (c *Client) changeEntries(ctx context.Context, do *change.Do, path string) error {
 	if do.File.Kind != config.Map {
 		return c.changePatterns(ctx, do, path)
@@ -281,10 +281,10 @@ func (c *Client) changePatterns(ctx context.Context, do *change.Do, path string)
 	}
 	id := files[at].ID
 	loaded, err := c.api.ACLEntries(ctx, id)
-	if err = except(err, http.StatusNotFound); err != nil { // which it says of an empty one
+	if err = except(err, http.StatusNotFound); err != nil { // an empty list answers with this status, too
 		return err
 	}
-	stands := map[string][]string{} // the ids of a pattern
+	stands := map[string][]string{} // the ids of each pattern
 	for _, entry := range loaded {
 		stands[entry.Value] = append(stands[entry.Value], entry.ID)
 	}

@@ -8,9 +8,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// merge returns the text to store beside another owner: our sections take the place of
-// those that we have deployed before, and all others stay as they are. The desired
-// ones are in normal form.
+// merge returns the text to store beside another owner. Our sections replace those that we
+// have deployed before; all others stay as they are. The desired sections are in normal form.
 func (c *Client) merge(stored string, desired []string) ([]string, error) {
 	merged, err := mergeSections(stored, strings.Join(desired, ""), c.ledger.owned)
 	if err != nil {
@@ -25,11 +24,11 @@ func (c *Client) merge(stored string, desired []string) ([]string, error) {
 	return parts, nil
 }
 
-// mergeSections puts the sections of a desired text, in normal form, in the place of
-// ours in a stored one. Sections of others stay to the byte.
+// mergeSections replaces our sections in a stored text by those of a desired text in normal
+// form. Sections of others stay the same byte for byte.
 func mergeSections(stored, desired string, ours map[string]string) (string, error) {
 	if slices.ContainsFunc(haproxycfg.Split(stored), func(s haproxycfg.Section) bool { return s.Kind == "defaults" && s.Name == "" }) {
-		// It will get a name, that of ours perhaps.
+		// The API will name it, perhaps with the name of one of ours.
 		var err error
 		if stored, err = haproxycfg.Normalise(stored); err != nil {
 			return "", err

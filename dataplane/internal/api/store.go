@@ -10,13 +10,13 @@ import (
 	"github.com/hapticsdk/haptic/internal/dpapi"
 )
 
-// storing is a push that is under way while Syncs go on to tell the process.
+// storing is a push under way, during which Syncs keep changing the process.
 type storing struct {
-	late map[change.ServerRef]lateServer // that the push changes
+	late map[change.ServerRef]lateServer // the late servers that the push changes
 	done chan struct{}
 }
 
-// meets reports whether a job is about a server that the push changes.
+// meets reports whether a job concerns a server that the push changes.
 func (s *storing) meets(j *job) bool {
 	return slices.ContainsFunc(change.Tells(j.steps), func(do *change.Do) bool {
 		_, ok := s.late[do.Ref]
@@ -24,10 +24,10 @@ func (s *storing) meets(j *job) bool {
 	})
 }
 
-// errStoring says that a job has to wait for the push that is under way.
+// errStoring says that a job has to wait for the push under way.
 var errStoring = errors.New("a push is under way")
 
-// awaitStored gives the turn away until no push is under way.
+// awaitStored gives up the turn until no push is under way.
 func (c *Client) awaitStored(ctx context.Context) (err error) {
 	for api := c.api; err == nil && c.storing != nil; c.api = api {
 		done := c.storing.done
@@ -42,7 +42,8 @@ func (c *Client) awaitStored(ctx context.Context) (err error) {
 	return err
 }
 
-// holds reports whether a job can wait for Store, once the process has been told.
+// holds reports whether the rest of a job can wait for Store, once the process has the
+// changes.
 func (c *Client) holds(j *job) bool {
 	return j.impact() != change.Reload && j.readable && !j.repair && j.before.config != nil && (j.first || j.impact() == change.None && c.ahead != nil)
 }
@@ -57,12 +58,12 @@ func (c *Client) hold(j *job, out *change.Outcome) {
 	c.ahead, c.pid = j, j.pid
 }
 
-// know notes files that are stored now.
+// know notes files that are stored by now.
 func (c *Client) know(files []config.File) {
 	c.known.config = c.known.config.WithFiles(withFiles(c.known.config.Files, files))
 }
 
-// withFiles returns files in order with others in their places.
+// withFiles returns the sorted files with others added or put in their places.
 func withFiles(files, others []config.File) []config.File {
 	files = slices.Clone(files)
 	for _, f := range others {
@@ -76,8 +77,8 @@ func withFiles(files, others []config.File) []config.File {
 	return files
 }
 
-// restarted reports whether the process is another one than the one that was told what
-// is not stored. What that one was told is lost.
+// restarted reports whether a new process runs, which has lost the changes that are not
+// stored.
 func (c *Client) restarted(pid int) bool {
 	if c.pid == pid || c.ahead == nil && len(c.late) == 0 {
 		c.pid = pid
@@ -88,8 +89,7 @@ func (c *Client) restarted(pid int) bool {
 	return true
 }
 
-// Store stores what the process was told by Syncs that left it for later. Syncs go on
-// while it does.
+// Store stores the changes that Syncs made only in the process. Syncs may run meanwhile.
 func (c *Client) Store(ctx context.Context, limits change.Limits) error {
 	ctx, end, err := c.begin(ctx, limits)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) store(ctx context.Context, told *job) error {
 	if err := c.sameProcess(ctx); err != nil {
 		return err
 	}
-	if c.ahead != told { // there is more to store, and to delete
+	if c.ahead != told { // there is more to store and to delete
 		j.wanted = j.wanted.WithFiles(c.known.config.Files)
 		c.remember(j, after)
 		return nil
@@ -147,7 +147,7 @@ func (c *Client) store(ctx context.Context, told *job) error {
 	return c.finish(ctx, j, after, out)
 }
 
-// sameProcess fails if HAProxy has reloaded what was stored before.
+// sameProcess fails if HAProxy has reloaded the configuration that was stored before.
 func (c *Client) sameProcess(ctx context.Context) error {
 	process, err := c.api.Process(ctx)
 	if err != nil && dpapi.Status(err) == 0 {
@@ -159,7 +159,7 @@ func (c *Client) sameProcess(ctx context.Context) error {
 	return nil
 }
 
-// pushBeside pushes while Syncs have their turns.
+// pushBeside pushes while Syncs take their turns.
 func (c *Client) pushBeside(ctx context.Context, j *job, out *change.Outcome) (known, error) {
 	api, s := c.api, &storing{late: j.late, done: make(chan struct{})}
 	header, _ := j.header()

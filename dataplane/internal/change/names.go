@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// SparePrefix begins the names of backends that wait in a process for new ones.
+// SparePrefix begins the names of spare backends, which wait in a process for new ones.
 // Package dataplane documents it.
 const SparePrefix = "haptic-spare-"
 
-// IsSpare reports whether a backend of that name waits for a new one.
+// IsSpare reports whether a backend of that name is a spare one.
 func IsSpare(backend string) bool { return strings.HasPrefix(backend, SparePrefix) }
 
-// Name says what a worker process calls a backend.
+// Name is the name of a backend in a worker process.
 type Name struct {
 	Backend string `json:"backend"` // in the configuration
 	Process string `json:"process"`
@@ -24,16 +24,16 @@ type Name struct {
 	Gone *Gone `json:"gone,omitempty"`
 }
 
-// Gone is a backend as the process has it, in the words of a configuration.
+// Gone is the text of a backend in the process.
 type Gone struct {
 	Text  string `json:"text"`
 	Above string `json:"above"` // the defaults section that applies
 }
 
-// Names are the backends of one worker process that it does not have as its
-// configuration does. They are immutable, and safe for concurrent use. Nil has none.
-// A name lives as long as the process: a spare that was taken stays taken, since
-// requests for its backend may still wait in it.
+// Names lists the backends that one worker process has under another name than its
+// configuration, or still has. Names are immutable, and safe for concurrent use. Nil has
+// none. A name lives as long as the process: a taken spare stays taken, because requests for
+// its backend may still wait in it.
 type Names struct {
 	byBackend map[string]Name
 	byProcess map[string]string
@@ -56,8 +56,8 @@ func (n *Names) List() []Name {
 	return slices.SortedFunc(maps.Values(n.byBackend), func(a, b Name) int { return strings.Compare(a.Backend, b.Backend) })
 }
 
-// Of returns the name of a backend. It reports false for one that the process has as the
-// configuration does, or does not have.
+// Of returns the name of a backend. It returns false for a backend that the process lacks, or
+// has under the name of the configuration.
 func (n *Names) Of(backend string) (Name, bool) {
 	if n == nil {
 		return Name{}, false
@@ -66,17 +66,17 @@ func (n *Names) Of(backend string) (Name, bool) {
 	return name, ok
 }
 
-// Has reports whether the process has another name for a backend, or still has it.
+// Has reports whether the process has another name for a backend, or still has a deleted one.
 func (n *Names) Has(backend string) bool { _, ok := n.Of(backend); return ok }
 
-// InProcess returns what the process calls a backend.
+// InProcess returns the name of a backend in the process.
 func (n *Names) InProcess(backend string) string {
 	name, _ := n.Of(backend)
 	return cmp.Or(name.Process, backend)
 }
 
-// Value returns a value of a map as the process needs it. One that is the name of a
-// backend leads there.
+// Value returns a value of a map as the process needs it: the name of a backend becomes its
+// name in the process.
 func (n *Names) Value(value string) string {
 	if name, ok := n.Of(value); ok && name.Gone == nil {
 		return name.Process
@@ -84,7 +84,7 @@ func (n *Names) Value(value string) string {
 	return value
 }
 
-// Backend returns the backend that the process calls so.
+// Backend returns the backend with that name in the process.
 func (n *Names) Backend(process string) string {
 	if n == nil {
 		return process
@@ -92,10 +92,10 @@ func (n *Names) Backend(process string) string {
 	return cmp.Or(n.byProcess[process], process)
 }
 
-// Taken reports whether a backend of the process is, or was, another one.
+// Taken reports whether a backend of the process is, or was, used for another one.
 func (n *Names) Taken(process string) bool { return n.Backend(process) != process }
 
-// GoneCount returns how many backends of the process are gone.
+// GoneCount returns how many deleted backends the process still has.
 func (n *Names) GoneCount() (count int) {
 	for _, name := range n.List() {
 		if name.Gone != nil {
@@ -105,7 +105,7 @@ func (n *Names) GoneCount() (count int) {
 	return count
 }
 
-// Without returns the names when the process has deleted these backends.
+// Without returns the names after the process has deleted these backends.
 func (n *Names) Without(backends []string) *Names {
 	after := NewNames(n.List())
 	for _, backend := range backends {
@@ -115,8 +115,8 @@ func (n *Names) Without(backends []string) *Names {
 	return after
 }
 
-// After returns the names when all this was told. It returns n itself if nothing of
-// it changes a name.
+// After returns the names after all these changes. It returns n itself if none of them
+// changes a name.
 func (n *Names) After(dos []*Do) *Names {
 	after := n
 	for _, do := range dos {

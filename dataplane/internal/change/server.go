@@ -1,14 +1,14 @@
 package change
 
-// Balance is what of a backend decides about its servers.
+// Balance is the part of a backend that decides what its servers may do at runtime.
 type Balance struct {
 	Algorithm string // the first word after balance
 	HashType  string
 }
 
-// Dynamic reports whether servers may come, go and change places at runtime. The
-// algorithm must be dynamic (configuration manual, "balance"), and it must not
-// look at the order or the identifiers of servers.
+// Dynamic reports whether servers may come, go and change places at runtime. The algorithm
+// must be dynamic (configuration manual, "balance"), and must not depend on the order or the
+// identifiers of servers.
 func (b Balance) Dynamic() bool {
 	return b.Algorithm == "roundrobin" || b.Algorithm == "leastconn" || b.Algorithm == "random"
 }
@@ -18,11 +18,11 @@ func (b Balance) Weighs() bool {
 	return b.Dynamic() || b.Algorithm == "first" || b.Algorithm != "static-rr" && b.HashType == "consistent"
 }
 
-// Addable says of a keyword how a server that has it is added at runtime.
+// Addable says how a server with a certain keyword is added at runtime.
 type Addable struct {
-	Field string  // what the Dataplane API calls it; "" where it cannot
+	Field string  // name of the field in the Dataplane API; "" if it has none
 	As    FieldAs // how the Dataplane API takes its value
-	Own   bool    // a server does not take it from a default-server in the same way
+	Own   bool    // a default-server does not pass it on in the same way
 }
 
 // FieldAs is how the Dataplane API takes the value of a keyword.
@@ -35,10 +35,10 @@ const (
 	AsFlag                  // "enabled"
 )
 
-// addable are the keywords that "add server" takes in HAProxy 2.6 (management
-// manual, section 9.3). Agent checks and tracking are missing, because such a
-// server would need more than that command to work as it does after a reload. The
-// fields are those of the specification of the Dataplane API, "runtime_add_server".
+// addable lists the keywords that "add server" takes in HAProxy 2.6 (management manual,
+// section 9.3). Agent checks and tracking are missing: such a server would need more commands
+// to work as it does after a reload. The fields are those of the specification of the
+// Dataplane API, "runtime_add_server".
 var addable = map[string]Addable{
 	"allow-0rtt": {}, "addr": {Own: true}, "alpn": {Field: "alpn"}, "backup": {Field: "backup", As: AsFlag},
 	"ca-file": {Field: "ssl_cafile"}, "check": {}, "check-alpn": {}, "check-proto": {Own: true}, "check-send-proxy": {},
@@ -59,7 +59,7 @@ var addable = map[string]Addable{
 	"weight": {Field: "weight", As: AsNumber}, "ws": {Field: "ws"},
 }
 
-// AddableKeyword returns how a server with that keyword is added.
+// AddableKeyword returns how to add a server with that keyword.
 func AddableKeyword(keyword string) (Addable, bool) {
 	a, ok := addable[keyword]
 	return a, ok

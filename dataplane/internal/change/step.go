@@ -1,10 +1,10 @@
-// Package change says what can happen to a running HAProxy: the steps of a plan,
-// and the one table of what changes without a reload.
+// Package change says what can happen to a running HAProxy: the steps of a plan, and the one
+// table of what changes without a reload.
 //
-// A new field of a server is one row in table.go, and its keyword in
-// config/server.go (ParseServer, ServerFields): the senders take its commands and
-// versions from there. A field that is read back also has its place in ServerState,
-// which the senders fill, and diff/running.go says what a drift of it is.
+// A new field of a server needs one row in table.go, and its keyword in config/server.go
+// (ParseServer, ServerFields). The senders take its commands and versions from the row. A
+// field that is read back also has its place in ServerState, which the senders fill.
+// diff/running.go decides whether it has drifted.
 package change
 
 import (
@@ -39,7 +39,7 @@ const (
 // Field is one difference within the subject of a step, without secrets.
 type Field struct{ Name, Old, New string }
 
-// Step is one operation of a plan. All but Do is for people and holds no secrets.
+// Step is one operation of a plan. All fields except Do are for people and hold no secrets.
 type Step struct {
 	Action Action
 	Kind   string
@@ -50,18 +50,18 @@ type Step struct {
 	Impact Impact
 	Reason string // why it takes a reload
 
-	// Section has the lines that a step about a server changes. Ahead says that the
-	// step makes sense before the reload that other steps take: what the process
-	// knows of the backend otherwise stays as it is.
+	// Section has the lines that a step about a server changes. Ahead says that the step
+	// makes sense before the reload that other steps need: those steps do not change what the
+	// process has of the backend.
 	Section config.Key
 	Ahead   bool
 
-	// Do is what the process must be told. It is nil for a reload, and where an
-	// earlier step of the same file tells it.
+	// Do is the change of the process. It is nil for a reload, and if the Do of an earlier
+	// step covers the same file.
 	Do *Do
 }
 
-// Needs turns the step into one that takes a reload for that reason, unless the
+// Needs turns the step into one that takes a reload for that reason. It does nothing if the
 // reason is "".
 func (s *Step) Needs(reason string) {
 	if reason != "" {
@@ -69,7 +69,7 @@ func (s *Step) Needs(reason string) {
 	}
 }
 
-// Verb is what a running HAProxy is told.
+// Verb is a kind of change of a running HAProxy.
 type Verb int
 
 // The verbs.
@@ -85,9 +85,9 @@ const (
 	SetListEntry
 	DeleteListEntry
 	SetCA
-	TakeBackend  // a backend of the process becomes a new one, with its servers
+	TakeBackend  // a backend of the process becomes a new one, and gets its servers
 	LeaveBackend // nothing leads to a backend any more
-	MakeBackend  // a backend comes from its defaults, with its servers
+	MakeBackend  // a backend is made from its defaults, with its servers
 )
 
 // ServerRef names a server.
@@ -106,33 +106,33 @@ func (r ServerRef) Compare(o ServerRef) int {
 type Do struct {
 	Verb    Verb
 	Ref     ServerRef            // of a server
-	Server  *config.Server       // AddServer, SetServer: as it shall be
-	Beside  bool                 // SetServer, of the Dataplane API: such a server could be added beside it, and no rule names it
+	Server  *config.Server       // AddServer, SetServer: its new form
+	Beside  bool                 // SetServer through the Dataplane API: such a server could be added beside it, and no rule names it
 	Set     []Setting            // SetServer: what changes
-	File    config.File          // new state of a file; in DeleteCertificate its last one
+	File    config.File          // new state of a file; for DeleteCertificate the last one
 	Entries []Entry              // ChangeEntries
-	Whole   bool                 // ChangeEntries: the order or repeated keys count, so only the whole content will do
+	Whole   bool                 // ChangeEntries: the order or repeated keys count, so HAProxy must get the whole content
 	Entry   haproxycfg.ListEntry // of a crt-list
-	Name    Name                 // TakeBackend, LeaveBackend, MakeBackend: as it is then
-	Servers []*Do                // of these, what the servers are told
-	Publish bool                 // TakeBackend, LeaveBackend: HAProxy hides a backend that left, deletes it when no request is in it, and can show it again
+	Name    Name                 // TakeBackend, LeaveBackend, MakeBackend: the name after the change
+	Servers []*Do                // for the same verbs: the changes of the servers
+	Publish bool                 // TakeBackend, LeaveBackend: HAProxy hides a backend that left, deletes it when it has no more requests, and can show it again
 	From    string               // MakeBackend: the defaults section
 	Mode    string               // MakeBackend
 }
 
-// Setting is a new value of a field of a server.
+// Setting is a new value for a field of a server.
 type Setting struct {
 	Row   *Row
 	Value string
 }
 
-// Entry is what happens to one key of a map, or to one pattern.
+// Entry is a change of one key of a map, or of one pattern.
 type Entry struct {
 	Action     Action
 	Key, Value string
 }
 
-// Tells returns what the process must be told, in order.
+// Tells returns the changes of the process, in order.
 func Tells(steps []Step) []*Do {
 	var dos []*Do
 	for i := range steps {
@@ -143,7 +143,7 @@ func Tells(steps []Step) []*Do {
 	return dos
 }
 
-// ImpactOf is the impact of the most expensive step.
+// ImpactOf returns the greatest impact of the steps.
 func ImpactOf(steps []Step) Impact {
 	most := None
 	for i := range steps {

@@ -9,25 +9,25 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// Row is one kind of change that a running HAProxy takes without a reload. A
-// change without a row takes one.
+// Row is one kind of change that a running HAProxy takes without a reload. A change without a
+// row takes a reload.
 type Row struct {
 	Kind   string // as in Step.Kind, or BackendFromDefaults
 	Action Action
 	Field  string // "" for the whole
-	Where  string // what the change takes beyond the versions
+	Where  string // conditions beyond the versions
 
-	Since    Version // HAProxy by its sockets
-	API      Version // the Dataplane API; zero where it has no way
-	SinceAPI Version // HAProxy by the Dataplane API
-	WhereAPI string  // what the change takes there, if it is something else
+	Since    Version // first HAProxy that can, through its sockets
+	API      Version // first Dataplane API that can; zero if none can
+	SinceAPI Version // first HAProxy that can, through the Dataplane API
+	WhereAPI string  // conditions for the Dataplane API, if they differ
 
 	// The rest is for fields of servers.
-	Value   func(*ServerChange) (value, why string)     // what to set, or why it takes a reload
+	Value   func(*ServerChange) (value, why string)     // the value to set, or why the change takes a reload
 	Command func(server ServerRef, value string) string // for the stats socket
-	Good    []string                                    // parts of its good answers; nil for an empty one
+	Good    []string                                    // parts of good answers; nil if a good answer is empty
 	Header  func(server ServerRef, value string) string // for X-Runtime-Actions of the Dataplane API
-	Loaded  func(ServerState) string                    // what the process has; nil where it does not tell
+	Loaded  func(ServerState) string                    // the value in the process; nil if the process does not report it
 }
 
 // ServerChange is a server before and after a change.
@@ -36,9 +36,9 @@ type ServerChange struct {
 	Balance  Balance // of its backend
 }
 
-// BackendFromDefaults is the kind of a backend that has all its lines but servers from a
-// defaults section with a name. HAProxy itself can make and delete one, while requests go
-// on. Its steps have the kind "backend".
+// BackendFromDefaults is the kind of a backend that takes all its lines, except servers, from
+// a named defaults section. HAProxy itself can make and delete such a backend while requests
+// go on. Its steps have the kind "backend".
 const BackendFromDefaults = "backend from defaults"
 
 const (
@@ -55,12 +55,11 @@ const (
 	whereUsed     = "crt or a crt-list uses the file"
 )
 
-// table is what the running HAProxy takes. The commands are those of the
-// management manual, section 9.3. The rows for sockets have been measured with
-// HAProxy 2.6, 3.0, 3.2 and 3.4, each against a process that starts with the new
-// configuration. The rows for the API have been measured with its version 3.2.
-// Before HAProxy 2.7, the master socket answers with an error what the API asks
-// first about servers.
+// table lists what the running HAProxy takes. The commands are those of the management
+// manual, section 9.3. The rows for sockets were measured with HAProxy 2.6, 3.0, 3.2 and 3.4,
+// each against a process that starts with the new configuration. The rows for the API were
+// measured with its version 3.2. Before HAProxy 2.7, the master socket answers the API's
+// first question about servers with an error.
 var table = []Row{
 	{Kind: "server", Action: Update, Field: "address", Where: "from an IP address and port to another",
 		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, Value: newAddress, Loaded: ServerState.address,
@@ -109,7 +108,7 @@ var table = []Row{
 // Table returns a copy of the table.
 func Table() []Row { return slices.Clone(table) }
 
-// FieldRow returns the row of a field of a server that stays, or nil.
+// FieldRow returns the row for a field of an existing server, or nil.
 func FieldRow(field string) *Row {
 	for i := range table {
 		if r := &table[i]; r.Value != nil && r.Field == field {
@@ -119,8 +118,8 @@ func FieldRow(field string) *Row {
 	return nil
 }
 
-// SettingsOf returns what a server has that is added, as far as a running HAProxy
-// tells it.
+// SettingsOf returns the settings that a new server has, as far as a running HAProxy reports
+// them.
 func SettingsOf(server *config.Server) []Setting {
 	var settings []Setting
 	for i := range table {
@@ -133,7 +132,7 @@ func SettingsOf(server *config.Server) []Setting {
 	return settings
 }
 
-// hostPort returns an address of the form that netip.AddrPort prints.
+// hostPort splits an address as netip.AddrPort prints it, and joins the parts with between.
 func hostPort(address, between string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return host + between + port
@@ -194,8 +193,8 @@ func (t Target) WhyNot(kind string, action Action, field string) string {
 	return t.lacks(nil, what)
 }
 
-// lacks says which version the target would need for a row, or "" if it has it.
-// A change without a row is for no version.
+// lacks says which version the target would need for a row, or "" if it has it. No version
+// has a change without a row.
 func (t Target) lacks(r *Row, what string) string {
 	switch {
 	case t.Transport == Sockets && (r == nil || t.Version.Compare(r.Since) < 0):

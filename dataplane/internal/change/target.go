@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Version is a version of HAProxy or of the Dataplane API. The zero value stands
-// for the oldest one that counts.
+// Version is a version of HAProxy or of the Dataplane API. The zero value stands for the
+// oldest supported one.
 type Version struct{ Major, Minor int }
 
 // The versions that the table names.
@@ -20,7 +20,7 @@ var (
 	API30     = Version{3, 0} // the oldest
 	API32     = Version{3, 2}
 	API34     = Version{3, 4}
-	APINewest = Version{3, 4} // counts for an API that does not tell its version
+	APINewest = Version{3, 4} // assumed for an API that does not report its version
 )
 
 // String returns the version of a HAProxy, such as "3.2".
@@ -29,14 +29,14 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
-// Compare returns -1, 0 or 1 where v is older, equal or newer.
+// Compare returns -1, 0 or 1 if v is older than, equal to or newer than other.
 func (v Version) Compare(other Version) int {
 	v, other = cmp.Or(v, HAProxy26), cmp.Or(other, HAProxy26)
 	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor))
 }
 
-// ParseVersion reads a version as HAProxy or the API tells it, such as
-// "3.2.26-1", "v3.2.4 1eed677a" or "3.3-dev1". An unreadable one is the zero value.
+// ParseVersion reads a version as HAProxy or the API prints it, such as "3.2.26-1", "v3.2.4
+// 1eed677a" or "3.3-dev1". It returns the zero value for an unreadable one.
 func ParseVersion(s string) Version {
 	var v Version
 	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &v.Major, &v.Minor); err != nil || v.Major < 0 || v.Minor < 0 {
@@ -68,5 +68,5 @@ type Target struct {
 	Transport Transport
 	API       Version // of the Dataplane API; zero means the oldest
 	Silent    bool    // the process has no stats socket that answers
-	Names     *Names  // of the process that is running
+	Names     *Names  // of the running process
 }

@@ -1,8 +1,8 @@
-// Package config holds one configuration: the text of haproxy.cfg, cut into
-// sections and lines, and the files that the text names.
+// Package config holds one configuration: the text of haproxy.cfg, cut into sections and
+// lines, and the files that the text names.
 //
-// It is the vocabulary of the packages beside it. Package dataplane converts its
-// public types to these at its edge.
+// It is the vocabulary of the packages beside it. Package dataplane converts its public types
+// to and from these.
 package config
 
 import (
@@ -62,15 +62,15 @@ type Config struct {
 	index *Index
 	main  func() string
 	hash  func() string
-	sums  atomic.Pointer[groupSums] // once the hash is known
+	sums  atomic.Pointer[groupSums] // set once the hash is computed
 }
 
-// New makes a Config and refuses what could not arrive at a HAProxy unchanged.
+// New makes a Config. It refuses anything that could not arrive at a HAProxy unchanged.
 func New(main string, files ...File) (*Config, error) {
 	return NewFrom(Empty(), []string{main}, files...)
 }
 
-// NewFrom is [New] for a text in parts. It shares with last what is equal.
+// NewFrom is [New] for a text in parts. The result shares equal parts and files with last.
 func NewFrom(last *Config, parts []string, files ...File) (*Config, error) {
 	sorted := slices.Clone(files)
 	if !slices.IsSortedFunc(sorted, CompareFiles) {
@@ -81,17 +81,16 @@ func NewFrom(last *Config, parts []string, files ...File) (*Config, error) {
 		return nil, wrong
 	}
 	c := build(last, index, sorted)
-	if len(parts) == 1 && last.Size() == 0 { // the sections are parts of it
+	if len(parts) == 1 && last.Size() == 0 { // the sections are slices of this part
 		c.main = func() string { return parts[0] }
 	}
 	return c, nil
 }
 
-// Empty is the configuration of an instance that has none. [New] refuses to make
-// it.
+// Empty returns the configuration of an instance that has none. [New] refuses to make it.
 func Empty() *Config { return build(nil, newIndex(nil), nil) }
 
-// build makes a configuration that shares with last what is known of both.
+// build makes a configuration that shares with last everything that both have.
 func build(last *Config, x *Index, files []File) *Config {
 	c := &Config{Files: files, index: x}
 	c.main = sync.OnceValue(x.join)
@@ -109,7 +108,7 @@ func build(last *Config, x *Index, files []File) *Config {
 	return c
 }
 
-// checkFiles checks files that are sorted.
+// checkFiles checks sorted files.
 func checkFiles(sorted []File) (wrong Refusals) {
 	general := make(map[string]FileKind)
 	for i, f := range sorted {
@@ -134,16 +133,16 @@ func checkFiles(sorted []File) (wrong Refusals) {
 	return wrong
 }
 
-// With returns a configuration with another text and the same files. The text
-// must come from a configuration that [New] took.
+// With returns a configuration with another text and the same files. The text must come from
+// a configuration that [New] accepted.
 func (c *Config) With(main string) *Config {
 	with := build(c, newIndex(cut(c.index.List, []string{main})), c.Files)
 	with.main = func() string { return main }
 	return with
 }
 
-// WithSections returns a configuration with another text for each section, and the
-// same files. It returns c itself where all texts stay.
+// WithSections returns a configuration with another text for each section, and the same
+// files. It returns c itself if all texts stay the same.
 func (c *Config) WithSections(other func(*Section) string) *Config {
 	parts, same := make([]string, len(c.index.List)), true
 	for i, s := range c.index.List {
@@ -164,7 +163,7 @@ func (c *Config) WithFiles(files []File) *Config {
 	return with
 }
 
-// Main returns the text of haproxy.cfg, which is put together once.
+// Main returns the text of haproxy.cfg. The text is joined once.
 func (c *Config) Main() string { return c.main() }
 
 // Size returns the number of bytes of the text.
@@ -186,7 +185,7 @@ func (c *Config) File(kind FileKind, name string) (File, bool) {
 	return c.Files[i], true
 }
 
-// Hash returns a hash of the text and all files, which is computed once.
+// Hash returns a hash of the text and all files. It is computed once.
 func (c *Config) Hash() string { return c.hash() }
 
 // Index returns the sections of the text.

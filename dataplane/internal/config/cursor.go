@@ -1,14 +1,15 @@
 package config
 
-// cursor finds the items of one list in another, where both have most of them in
-// common and in one order. It goes forward only.
+// cursor finds the items of one list in another list. It is fast if both have most items in
+// common and in the same order. It only goes forward.
 type cursor struct {
 	at     int // where the next item is expected
-	misses int // items in a row that were not found
+	misses int // number of items in a row that were not found
 }
 
-// reach is how far ahead an item is looked for. Items that go in one place may be
-// more: after 4 misses, and after each doubling, the whole rest is searched.
+// reach is how far ahead the cursor looks for an item. More items may have been removed in
+// one place. So after 4 misses, and after each doubling of that, the cursor searches the
+// whole rest.
 const reach = 8
 
 // find returns the index of an item in a list of n, or -1.
@@ -27,20 +28,20 @@ func (c *cursor) find(n int, is func(i int) bool) int {
 	return -1
 }
 
-// Stretch is a place where two lists of sections differ: Old[OldFrom:OldTo] stands
-// where New[NewFrom:NewTo] does in the other.
+// Stretch is a place where two lists of sections differ: the old list has Old[OldFrom:OldTo]
+// there, and the new one New[NewFrom:NewTo].
 type Stretch struct{ OldFrom, OldTo, NewFrom, NewTo int }
 
-// Stretches returns where two texts differ. Sections are the same if they have one
-// text, one name, and one defaults section above them. The cost follows the
-// stretches where the texts share their sections.
+// Stretches returns where two texts differ. Two sections are the same if they have the same
+// text, the same name, and the same defaults section above them. If the texts share their
+// sections, the cost follows the stretches.
 func Stretches(old, now *Index) []Stretch {
 	var all []Stretch
 	var c cursor
-	i, from := 0, 0 // the first of the stretch under way
+	i, from := 0, 0 // start of the current stretch
 	for j, s := range now.List {
 		before := i
-		if i < len(old.List) && old.List[i] == s { // nearly always
+		if i < len(old.List) && old.List[i] == s { // the usual case
 			c.at, c.misses = i+1, 0
 		} else if i = c.find(len(old.List), func(k int) bool { return s.same(old.List[k]) }); i < 0 {
 			i = before
@@ -57,15 +58,15 @@ func Stretches(old, now *Index) []Stretch {
 	return all
 }
 
-// same reports whether two sections stand for the same.
+// same reports whether two sections have the same meaning in their places.
 func (s *Section) same(other *Section) bool {
 	return s == other || s.Text == other.Text && s.Name == other.Name && s.Above == other.Above && s.Nth == other.Nth && s.Unnamed == other.Unnamed
 }
 
-// Alone reports whether no section outside of the stretches has one of the keys. The
-// stretches are those to this text.
+// Alone reports whether no section outside of the stretches has one of the keys. The New side
+// of the stretches refers to this text.
 func (x *Index) Alone(keys map[Key]bool, stretches []Stretch) bool {
-	var tells [256]bool // by what most names differ in
+	var tells [256]bool // a cheap filter: most names differ in it
 	for key := range keys {
 		tells[tell(key.Name)] = true
 	}

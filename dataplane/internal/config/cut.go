@@ -6,21 +6,20 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// cutter makes the sections of a text in parts. It takes those of the text before
-// where it can.
+// cutter cuts a text in parts into sections. It reuses sections of the text before if it can.
 type cutter struct {
 	cursor
 	old  []*Section
 	list []*Section
-	held []string // parts that are one text, of which no section was made yet
+	held []string // parts that form one text and are not cut yet
 }
 
-// cut makes the sections of a text in parts. The result is that of all parts joined.
+// cut cuts a text in parts into sections, as if all parts were joined.
 func cut(old []*Section, parts []string) []*Section {
 	c := &cutter{old: old, list: make([]*Section, 0, max(len(old), len(parts))+8)}
 	for _, part := range parts {
 		switch {
-		case c.at < len(old) && old[c.at].Text == part && old[c.at].Kind != "" && len(c.held) == 0 && c.closed(): // as most
+		case c.at < len(old) && old[c.at].Text == part && old[c.at].Kind != "" && len(c.held) == 0 && c.closed(): // the usual case
 			c.list = append(c.list, old[c.at])
 			c.at, c.misses = c.at+1, 0
 		case part != "":
@@ -31,8 +30,7 @@ func cut(old []*Section, parts []string) []*Section {
 	return c.list
 }
 
-// add takes one part. Where the border before it may lie within a section, both
-// sides are one text.
+// add takes one part. If the border before it may lie within a section, it joins both sides.
 func (c *cutter) add(part string) {
 	first := len(c.list)+len(c.held) == 0
 	from, to := -1, -1
@@ -41,7 +39,7 @@ func (c *cutter) add(part string) {
 	}
 	opens := first || from >= 0 && c.old[from].Kind != "" || from < 0 && haproxycfg.Opens(part)
 	if !opens || !c.closed() {
-		if len(c.held) == 0 { // the section before goes on
+		if len(c.held) == 0 { // the section before continues
 			end := len(c.list) - 1
 			c.held, c.list = append(c.held, c.list[end].Text), c.list[:end]
 		}
@@ -59,7 +57,7 @@ func (c *cutter) add(part string) {
 	c.list = append(c.list, c.old[from:to]...)
 }
 
-// hold adds a part to those that are one text. The last one begins with a line.
+// hold adds a part to the held text. The last held part begins with a whole line.
 func (c *cutter) hold(part string) {
 	if last := &c.held[len(c.held)-1]; !strings.HasSuffix(*last, "\n") {
 		*last += part
@@ -68,7 +66,7 @@ func (c *cutter) hold(part string) {
 	c.held = append(c.held, part)
 }
 
-// run finds the sections of before that make up a part.
+// run finds the old sections that make up a part.
 func (c *cutter) run(part string) (from, to int) {
 	from = c.find(len(c.old), func(i int) bool {
 		rest := part
@@ -83,7 +81,7 @@ func (c *cutter) run(part string) (from, to int) {
 	return from, to
 }
 
-// closed reports whether a section may begin after what was added so far.
+// closed reports whether a section may begin after the parts so far.
 func (c *cutter) closed() bool {
 	switch {
 	case len(c.held) > 0:
@@ -94,8 +92,8 @@ func (c *cutter) closed() bool {
 	return true
 }
 
-// endsSection reports whether the section after a text gets none of its lines: the
-// last one is whole, and no comment.
+// endsSection reports whether no line of a text belongs to the section after it: the last
+// line is complete and no comment.
 func endsSection(text string) bool {
 	if !strings.HasSuffix(text, "\n") {
 		return false
@@ -104,7 +102,7 @@ func endsSection(text string) bool {
 	return !strings.HasPrefix(last, "#")
 }
 
-// flush makes the sections of the parts that are held.
+// flush cuts the held parts into sections.
 func (c *cutter) flush() {
 	text := strings.Join(c.held, "")
 	c.held = c.held[:0]
@@ -124,7 +122,7 @@ func (c *cutter) flush() {
 		if c.list[start+i] != nil {
 			continue
 		}
-		if len(sections) < len(raws) { // or a few lines would hold the whole text
+		if len(sections) < len(raws) { // otherwise a few lines would keep the whole text in memory
 			raw = haproxycfg.Split(strings.Clone(raw.Text))[0]
 		}
 		fresh--

@@ -32,7 +32,7 @@ const MainFile = "haproxy.cfg"
 
 // Error says what failed. Package dataplane adds the name of the instance.
 type Error struct {
-	Stage  string // what was being done: "probe", "files", "runtime", "reload", ...
+	Stage  string // what was under way: "probe", "files", "runtime", "reload", ...
 	File   string // file that the error is about, "" if none
 	Line   int    // line in File, counted from 1; 0 if not known
 	Status int    // HTTP status of the answer, 0 if there was none
@@ -40,7 +40,7 @@ type Error struct {
 	Err    error  // cause
 }
 
-// Error tells all fields on one line, but for Output, which may have several.
+// Error returns all fields on one line, except Output, which may have several lines.
 func (e *Error) Error() string {
 	cause := "failed"
 	if e.Err != nil {
@@ -53,8 +53,8 @@ func (e *Error) Error() string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
 }
 
-// Position returns "haproxy.cfg:12", or "" where no file is known. It is also ""
-// where Output begins with the position, which then stands once.
+// Position returns "haproxy.cfg:12", or "" if no file is known. It also returns "" if Output
+// contains the position, so that the position stands only once.
 func (e *Error) Position() string {
 	position := e.File
 	if e.File != "" && e.Line > 0 {
@@ -68,7 +68,7 @@ func (e *Error) Position() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// At makes an *Error of any error, unless it is or wraps one already.
+// At turns any error into an *Error, unless it is or wraps one already.
 func At(stage string, err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -94,12 +94,12 @@ func Retryable(err error, status int) bool {
 	if status != 0 {
 		return status == 409 || status == 429 || status >= 500
 	}
-	var netErr net.Error // which every syscall.Errno is, too
+	var netErr net.Error // every syscall.Errno is one, too
 	return errors.As(err, &netErr)
 }
 
-// isTrustError reports whether two ends could not agree to speak TLS, which
-// they will not without a change of their settings.
+// isTrustError reports whether two ends failed to agree on TLS. They will fail until their
+// settings change.
 func isTrustError(err error) bool {
 	var unverified *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
@@ -111,18 +111,17 @@ func isTrustError(err error) bool {
 		errors.As(err, &invalid) || errors.As(err, &roots) || errors.As(err, &noTLS) || errors.Is(err, http.ErrSchemeMismatch) {
 		return true
 	}
-	// What the other end says of our certificate is of an unexported type.
+	// The error with which the other end refuses our certificate has an unexported type.
 	var remote *net.OpError
 	return errors.As(err, &remote) && remote.Op == "remote error" && remote.Err != nil &&
 		(strings.Contains(remote.Err.Error(), "certificate") || strings.Contains(remote.Err.Error(), "access denied"))
 }
 
-// Refusal is one thing for which [New] refuses a configuration. It wraps
-// [ErrInvalidConfig].
+// Refusal is one reason why [New] refuses a configuration. It wraps [ErrInvalidConfig].
 type Refusal struct {
 	Kind FileKind // of the file; "" for the text of haproxy.cfg
 	Name string
-	Line int // from 1; 0 for the whole
+	Line int // from 1; 0 for the whole file
 	What string
 }
 
@@ -135,10 +134,10 @@ func refuseFile(kind FileKind, name, why string) *Refusal {
 	return &Refusal{kind, name, 0, fmt.Sprintf("%s %q: %s", kind, name, why)}
 }
 
-// Refusals is all for which [New] refuses a configuration.
+// Refusals are all reasons why [New] refuses a configuration.
 type Refusals []*Refusal
 
-// Error has a line for each.
+// Error has a line for each refusal.
 func (r Refusals) Error() string { return errors.Join(r.Unwrap()...).Error() }
 
 func (r Refusals) Unwrap() []error {

@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// facts is what was worked out of the text of a section, or of the content of a file, once
-// asked for. It is the same wherever that stands, and configurations share it.
+// facts hold what was derived from the text of a section, or from the content of a file. They
+// are derived when first needed. They do not depend on the place of the section or file, so
+// configurations share them.
 type facts struct {
 	once     sync.Once
 	hash     [sha256.Size]byte
@@ -28,8 +29,8 @@ func sum[T string | []byte](f *facts, content T) *[sha256.Size]byte {
 	return &f.hash
 }
 
-// factsOf returns the facts of files, which must be sorted. Those that stay have the
-// facts and the memory that last has.
+// factsOf returns the facts of sorted files. Unchanged files share facts and memory with
+// last.
 func factsOf(last *Config, files []File) []*facts {
 	if last != nil && len(files) == len(last.Files) && (len(files) == 0 || &files[0] == &last.Files[0]) {
 		return last.facts
@@ -49,9 +50,8 @@ func factsOf(last *Config, files []File) []*facts {
 	return all
 }
 
-// CertificateNames returns the names that the first certificate of a file is for, in
-// lower case. There are none where the file is missing or cannot be read. It parses each
-// certificate once.
+// CertificateNames returns the names in the first certificate of a file, in lower case. It
+// returns none if the file is missing or cannot be read. It parses each certificate once.
 func (c *Config) CertificateNames(name string) []string {
 	i, ok := slices.BinarySearchFunc(c.Files, File{Kind: Certificate, Name: name}, CompareFiles)
 	if !ok {

@@ -13,8 +13,8 @@ import (
 // MapEntry is a line of a map file.
 type MapEntry struct{ Key, Value string }
 
-// ParseMap reads a map file as HAProxy does: a key, blanks, and a value that goes
-// to the end of the line without the blanks there.
+// ParseMap reads a map file as HAProxy does: a key, blanks, and a value up to the end of the
+// line, without trailing blanks.
 func ParseMap(content []byte) []MapEntry {
 	var entries []MapEntry
 	for l := range entryLines(content) {
@@ -27,8 +27,8 @@ func ParseMap(content []byte) []MapEntry {
 	return entries
 }
 
-// ParsePatterns reads a file of ACL patterns as HAProxy does: one a line. A pattern
-// that stands there twice counts once. The values are empty.
+// ParsePatterns reads a file of ACL patterns as HAProxy does: one per line. A repeated
+// pattern counts once. The values are empty.
 func ParsePatterns(content []byte) []MapEntry {
 	var patterns []MapEntry
 	seen := make(map[string]bool)
@@ -41,8 +41,8 @@ func ParsePatterns(content []byte) []MapEntry {
 	return patterns
 }
 
-// entryLines goes through the lines without the blanks before them. Empty lines and
-// lines that start with "#" mean nothing.
+// entryLines yields the lines without leading blanks. It skips empty lines and lines that
+// start with "#".
 func entryLines(content []byte) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for l := range strings.Lines(string(content)) {
@@ -60,7 +60,7 @@ func entryLines(content []byte) iter.Seq[string] {
 	}
 }
 
-// Leaf returns the first certificate of a PEM file, or nil where none can be read.
+// Leaf returns the first certificate of a PEM file, or nil if none can be read.
 func Leaf(content []byte) *x509.Certificate {
 	cert, err := x509.ParseCertificate(firstCertificate(content))
 	if err != nil {
@@ -69,8 +69,8 @@ func Leaf(content []byte) *x509.Certificate {
 	return cert
 }
 
-// Fingerprint returns the SHA-1 of the first certificate of a PEM file as HAProxy
-// shows it, or "" where there is none.
+// Fingerprint returns the SHA-1 of the first certificate of a PEM file as HAProxy shows it,
+// or "" if there is none.
 func Fingerprint(content []byte) string {
 	der := firstCertificate(content)
 	if der == nil {

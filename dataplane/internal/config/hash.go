@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// groupSize is how many sections have one hash together. A change takes the hashes of
-// its group and those of all groups anew.
+// groupSize is the number of sections that share one hash. After a change, only the hash of
+// its group and the hash of all groups are computed again.
 const groupSize = 128
 
 // groupSums are the hashes of the groups of a list of sections.
@@ -17,7 +17,7 @@ type groupSums struct {
 	sums [][sha256.Size]byte
 }
 
-// sums takes from known the hashes of groups with the same sections.
+// sums returns the hashes of all groups. It takes those of unchanged groups from known.
 func (x *Index) sums(known *groupSums) *groupSums {
 	g := &groupSums{list: x.List}
 	buffer := make([]byte, 0, groupSize*sha256.Size)
@@ -36,8 +36,7 @@ func (x *Index) sums(known *groupSums) *groupSums {
 	return g
 }
 
-// computeHash follows from the texts of the sections, in their order, and from the
-// files.
+// computeHash combines the texts of the sections, in their order, and the files.
 func (c *Config) computeHash(groups *groupSums) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n", len(c.index.List))

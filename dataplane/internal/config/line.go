@@ -7,15 +7,14 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// Line is a line of configuration that means something.
+// Line is a line of configuration, neither empty nor a comment.
 type Line struct {
-	Words []string // nil where the line cannot be cut into words
+	Words []string // nil if the line cannot be cut into words
 	Raw   string   // without surrounding blanks
-	same  string   // equal for lines that HAProxy reads the same way
+	same  string   // equal for lines that mean the same to HAProxy
 }
 
-// Lines returns the lines of a section below its header, but for empty ones and
-// comments.
+// Lines returns the lines of a section below its header, except empty ones and comments.
 func (s *Section) Lines() []Line {
 	if lines := s.learnt.lines.Load(); lines != nil {
 		return *lines
@@ -23,8 +22,8 @@ func (s *Section) Lines() []Line {
 	return s.readLines()
 }
 
-// KeptLines is [Section.Lines] for sections that are read again and again, as
-// defaults are. It takes some 3 kB for each.
+// KeptLines is [Section.Lines] for sections that are read often, such as defaults. It keeps
+// the result, some 3 kB for each section.
 func (s *Section) KeptLines() []Line {
 	lines := s.learnt.lines.Load()
 	if lines == nil {
@@ -49,8 +48,8 @@ func (s *Section) readLines() []Line {
 	return lines
 }
 
-// trimBlanks removes the blanks around a line, but not one at its end that a
-// backslash makes part of the last word.
+// trimBlanks removes the blanks around a line. It keeps blanks at the end that a backslash
+// makes part of the last word.
 func trimBlanks(raw string) string {
 	raw = strings.Trim(raw, "\r\n")
 	text := strings.Trim(raw, " \t")
@@ -60,7 +59,7 @@ func trimBlanks(raw string) string {
 	return text
 }
 
-// asWritten marks lines that compare as they are written. No word starts with it.
+// asWritten marks lines that are compared as they are written. No word starts with it.
 const asWritten = "\x00\n"
 
 // NewLine reads one line without blanks around it.
@@ -71,9 +70,9 @@ func NewLine(raw string) Line {
 	case err != nil:
 		l.same = asWritten + raw
 	case strings.ContainsRune(raw, '$') || strings.Contains(raw, `\x00`):
-		// The quotes decide whether a variable is expanded, and the words no longer
-		// show them. A zero byte ends the word in HAProxy.
-		quoted, _ := haproxycfg.RawFields(raw) // without error, as the words are
+		// The quotes decide whether a variable is expanded, and the words no longer show the
+		// quotes. A zero byte ends the word in HAProxy.
+		quoted, _ := haproxycfg.RawFields(raw) // cannot fail, because Fields did not
 		l.Words, l.same = words, asWritten+strings.Join(quoted, "\x00")
 	default:
 		l.Words, l.same = words, strings.Join(words, "\x00")
@@ -84,7 +83,7 @@ func NewLine(raw string) Line {
 // Equal reports whether HAProxy reads both lines the same way.
 func (l Line) Equal(other Line) bool { return l.same == other.same }
 
-// Word returns a word, counted from 0, or "" where there is none.
+// Word returns a word, counted from 0, or "" if there is none.
 func (l Line) Word(i int) string {
 	if i < len(l.Words) {
 		return l.Words[i]
@@ -95,15 +94,14 @@ func (l Line) Word(i int) string {
 // Keyword returns the first word.
 func (l Line) Keyword() string { return l.Word(0) }
 
-// Expands reports whether the words may not be what HAProxy reads, because the
-// line has a variable.
+// Expands reports whether the line has a variable. HAProxy may then read other words.
 func (l Line) Expands() bool { return strings.ContainsRune(l.Raw, '$') }
 
 // Show returns the line for people, without secrets.
 func (l Line) Show() string { return strings.Join(l.ShowWords(), " ") }
 
-// ShowWords returns the words for people, without secrets: what follows a word
-// that announces a secret is one "(secret)".
+// ShowWords returns the words for people, without secrets: everything after a word that
+// announces a secret is one "(secret)".
 func (l Line) ShowWords() []string {
 	if l.Words == nil {
 		return []string{haproxycfg.Redact(l.Raw)}
@@ -112,7 +110,7 @@ func (l Line) ShowWords() []string {
 	if !l.Expands() {
 		return shown
 	}
-	quoted, _ := haproxycfg.RawFields(l.Raw) // the quotes tell something
+	quoted, _ := haproxycfg.RawFields(l.Raw) // the quotes matter here
 	for i, w := range shown {
 		if w != l.Words[i] {
 			quoted[i] = w
@@ -121,7 +119,7 @@ func (l Line) ShowWords() []string {
 	return quoted[:len(shown)]
 }
 
-// RedactValue hides a value whose field or place speaks of secrets.
+// RedactValue hides a value if one of the names of its field or place announces a secret.
 func RedactValue(value string, names ...string) string {
 	if value != "" && slices.ContainsFunc(names, SpeaksOfSecrets) {
 		return haproxycfg.Secret
@@ -129,8 +127,9 @@ func RedactValue(value string, names ...string) string {
 	return value
 }
 
-// SpeaksOfSecrets is [haproxycfg.NamesSecret] for names of files and fields, which say less:
-// the entries of "auth.map" are no less secret than those of "tokens.map".
+// SpeaksOfSecrets is [haproxycfg.NamesSecret] for names of files and fields. It also matches
+// "auth", because such names say less: the entries of "auth.map" are as secret as those of
+// "tokens.map".
 func SpeaksOfSecrets(name string) bool {
 	return haproxycfg.NamesSecret(name) || strings.Contains(strings.ToLower(name), "auth")
 }

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Mentions is what a text says about things elsewhere. It is worked out once for
-// each section and file, and configurations share it.
+// Mentions lists what a text says about things elsewhere. It is derived once for each section
+// and file, and configurations share it.
 type Mentions struct {
 	Files   []string // words that look like the names of files, each once, sorted; see [LooksLikeFile]
 	Crts    []string // the last elements of the paths after "crt"
-	CAs     bool     // a ca-file may be a folder
-	Issuers bool     // certificates of issuers are read from a folder
-	// Named are absolute paths, what the keywords ca-file, crl-file and crt name,
-	// "track " with a server that another one tracks, and "srv " with one that a
-	// sample fetch takes.
+	CAs     bool     // a ca-file may name a folder
+	Issuers bool     // HAProxy reads certificates of issuers from a folder
+	// Named has absolute paths and the values of ca-file, crl-file and crt. It also has
+	// "track " with the server that another one tracks, and "srv " with a server in a sample
+	// fetch.
 	Named []string
 }
 
@@ -67,7 +67,7 @@ func (c *Config) FileWords(i int) []string {
 	return m.Files
 }
 
-// Words cuts a line where a character cannot be part of a file name, and gives the
+// Words cuts a line into words of the characters that file names may have, and yields the
 // place of each word.
 func Words(line string, yield func(start, end int)) {
 	isPart := func(c byte) bool { return c == '.' || IsNameRune(rune(c)) }
@@ -101,8 +101,8 @@ func fileWords(text string) []string {
 	return slices.Clip(slices.Compact(found))
 }
 
-// folders notes keywords of a line that may name a folder, from whose files HAProxy
-// then reads all.
+// folders notes the keywords of a line that may name a folder. HAProxy reads all files of
+// such a folder.
 func (m *Mentions) folders(line string) {
 	if IsComment(line) || !strings.Contains(line, "crt") && !strings.Contains(line, "ca-") && !strings.Contains(line, "issuers") {
 		return

@@ -12,26 +12,26 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// Section is one section of a text. It is immutable, and configurations share it.
-// Defaults without a name have the one that the Dataplane API gives them.
+// Section is one section of a text. It is immutable, and configurations share it. An unnamed
+// defaults section has the name that the Dataplane API gives it.
 type Section struct {
 	Kind, Name string
 	Text       string // with the comment lines directly above the header
-	Nth        int    // how many of its kind and name stand before it
-	Unnamed    bool   // a defaults section without a name
+	Nth        int    // number of sections before it with the same kind and name
+	Unnamed    bool   // a defaults section without a name in the text
 	Above      string // the defaults section above it, "" if there is none
 
-	proxy       bool // falls under the defaults section above it
+	proxy       bool // the defaults section above it applies to it
 	conditional bool // has conditional blocks
-	sound       bool // has nothing for which [New] refuses it
-	placed      bool // others may have it
-	ends        bool // the section after it gets none of its lines, whatever they are
+	sound       bool // [New] has nothing to refuse in it
+	placed      bool // it has its place in a text, and texts may share it
+	ends        bool // none of its lines belongs to the section after it
 	comments    int  // lines above the header
 	lines       int32
 	learnt      *facts
 }
 
-// SectionOf returns a section that stands alone.
+// SectionOf returns a section on its own.
 func SectionOf(raw haproxycfg.Section) *Section { return newSection(new(Section), raw) }
 
 func newSection(s *Section, raw haproxycfg.Section) *Section {
@@ -41,18 +41,18 @@ func newSection(s *Section, raw haproxycfg.Section) *Section {
 		ends: endsSection(raw.Text), lines: int32(strings.Count(raw.Text, "\n")), learnt: new(facts),
 	}
 	if s.Kind == "defaults" {
-		s.Unnamed = s.Name == "" || s.Name == "from" && len(s.headerWords()) == 3 // or else "from" is its name
+		s.Unnamed = s.Name == "" || s.Name == "from" && len(s.headerWords()) == 3 // otherwise "from" is its name
 	}
 	return s
 }
 
-// Key identifies a section of a text. Sections may repeat, as "global" does.
+// Key identifies a section of a text. A text may repeat sections such as "global".
 type Key struct {
 	Kind, Name string
 	Nth        int
 }
 
-// Key returns what identifies the section.
+// Key returns the key of the section.
 func (s *Section) Key() Key { return Key{s.Kind, s.Name, s.Nth} }
 
 // String returns "backend shop", and "global (2)" for the second one.
@@ -67,35 +67,35 @@ func (k Key) String() string {
 	return s
 }
 
-// isProxy reports whether a section of that kind falls under a defaults section.
+// isProxy reports whether defaults sections apply to sections of that kind.
 func isProxy(kind string) bool { return kind == "frontend" || kind == "backend" || kind == "listen" }
 
 // Index finds the sections of one text.
 type Index struct {
 	List []*Section
 
-	defaults    map[string]int // by name; of two with one name the last
-	unnamed     int            // number of the last name that a defaults section was given
+	defaults    map[string]int // by name; the last one if two share a name
+	unnamed     int            // number in the last generated name of a defaults section
 	conditional bool
 	sound       bool
 	size        int
 
 	byKey func() (numbered []*Section, at map[Key]int)
-	lines func() []int32 // on which each section begins
+	lines func() []int32 // line on which each section begins
 
 	mentioning func() []*Section
-	found      atomic.Int32 // how often a section was looked for
+	found      atomic.Int32 // number of lookups
 }
 
-// newIndex has sections in their places: where one of the list is in the place of
-// another text, a copy takes its own.
+// newIndex puts sections in their places. If a section has its place in another text,
+// newIndex uses a copy.
 func newIndex(list []*Section) *Index {
 	x := &Index{List: list, defaults: make(map[string]int), sound: true}
 	x.byKey = sync.OnceValues(x.findKeys)
 	x.lines = sync.OnceValue(x.countLines)
 	x.mentioning = sync.OnceValue(x.findMentions)
 	above := ""
-	repeated := make(map[Key]int) // of those that HAProxy lets repeat
+	repeated := make(map[Key]int) // for sections that HAProxy lets repeat
 	for i, s := range list {
 		x.size += len(s.Text)
 		x.conditional, x.sound = x.conditional || s.conditional, x.sound && s.sound
@@ -118,7 +118,7 @@ func newIndex(list []*Section) *Index {
 	return x
 }
 
-// in returns the section in its place in a text.
+// in returns the section with its place in a text.
 func (s *Section) in(above, name string, nth int) *Section {
 	if s.placed && s.Above == above && s.Name == name && s.Nth == nth {
 		return s
@@ -131,7 +131,8 @@ func (s *Section) in(above, name string, nth int) *Section {
 	return s
 }
 
-// nameDefaults gives a name to defaults without one, as the Dataplane API does.
+// nameDefaults returns the name for an unnamed defaults section, as the Dataplane API chooses
+// it.
 func (x *Index) nameDefaults() string {
 	for {
 		x.unnamed++
@@ -142,11 +143,11 @@ func (x *Index) nameDefaults() string {
 	}
 }
 
-// findKeys finds sections by their keys. Proxies that share a name get a number
-// only here: two texts with the same sections in the same order never need it.
+// findKeys indexes the sections by their keys. Only here do proxies that share a name get a
+// number: two texts with the same sections in the same order never need it.
 func (x *Index) findKeys() (numbered []*Section, at map[Key]int) {
 	numbered, at = x.List, make(map[Key]int, len(x.List))
-	next := make(map[Key]int) // by the first key of those that share one
+	next := make(map[Key]int) // by the first key of the sections that share one
 	for i := range x.List {
 		key := x.List[i].Key()
 		first := key
@@ -155,7 +156,7 @@ func (x *Index) findKeys() (numbered []*Section, at map[Key]int) {
 			next[first] = key.Nth + 1
 		}
 		if key.Nth != x.List[i].Nth {
-			if &numbered[0] == &x.List[0] { // which others may be reading
+			if &numbered[0] == &x.List[0] { // others may be reading that list
 				numbered = slices.Clone(x.List)
 			}
 			s := *numbered[i]
@@ -167,7 +168,7 @@ func (x *Index) findKeys() (numbered []*Section, at map[Key]int) {
 	return numbered, at
 }
 
-// Numbered returns the sections, each with a key of its own.
+// Numbered returns the sections with unique keys.
 func (x *Index) Numbered() []*Section {
 	numbered, _ := x.byKey()
 	return numbered
@@ -175,7 +176,7 @@ func (x *Index) Numbered() []*Section {
 
 // Find returns the section with that key, or nil.
 func (x *Index) Find(key Key) *Section {
-	const few = 16 // for which a look at all sections takes less than the map
+	const few = 16 // up to this many lookups, a scan costs less than the map
 	if key.Nth == 0 && x.found.Add(1) <= few {
 		for _, s := range x.List {
 			if s.Name == key.Name && s.Kind == key.Kind && s.Nth == 0 {
@@ -198,8 +199,8 @@ func (x *Index) SameKeys(other *Index) bool {
 
 // Header is what the first line of a section says beyond kind and name.
 type Header struct {
-	From string   // the defaults that apply, named or not; "" for none
-	Rest []string // words beyond that
+	From string   // the defaults section that applies, named or not; "" for none
+	Rest []string // further words
 }
 
 // Header reads the header of a section.
@@ -238,10 +239,11 @@ func (s *Section) headerLine() string {
 	return line
 }
 
-// Line returns the line of the text on which a section of the list begins, from 1.
+// Line returns the line on which section i of the list begins in the text, from 1.
 func (x *Index) Line(i int) int { return int(x.lines()[i]) }
 
-// HeaderLine returns the line of the header of a section, or its first line.
+// HeaderLine returns the line of the header of a section. If a section has no header, it
+// returns the first line.
 func (x *Index) HeaderLine(i int) int { return x.Line(i) + x.List[i].comments }
 
 // LineCount returns the number of lines of the text.
@@ -268,13 +270,13 @@ func (x *Index) Texts() []string {
 	return texts
 }
 
-// Contains reports whether a word, without a line feed in it, stands in the text.
+// Contains reports whether the text has a word. The word must not have a line feed.
 func (x *Index) Contains(word string) bool {
 	return slices.ContainsFunc(x.List, func(s *Section) bool { return strings.Contains(s.Text, word) })
 }
 
-// Inherited returns all defaults sections that apply to a proxy, the most distant
-// first: each may name another one.
+// Inherited returns all defaults sections that apply to a proxy, the most distant first: a
+// defaults section may name another one.
 func (x *Index) Inherited(s *Section) []*Section {
 	var chain []*Section
 	for from := s.Header().From; from != "" && len(chain) < len(x.List); {

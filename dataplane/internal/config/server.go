@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Server is a server line of a backend, taken apart. The words of the
-// default-server lines above it come before its own, which is how HAProxy reads
-// them: what stands later counts.
+// Server is a parsed server line of a backend. The words of the default-server lines above it
+// come before its own. HAProxy reads them in this order, and later words win.
 type Server struct {
 	Name     string
 	Args     []string            // the address, then all words
 	Options  map[string][]string // values by keyword; a keyword without a value has an empty one
-	Fixed    []string            // keywords in their order, without those that change at runtime
-	Defaults []string            // keywords that a default-server has
+	Fixed    []string            // keywords in their order, except those that change at runtime
+	Defaults []string            // keywords from a default-server
 }
 
 // serverFlags are the keywords of a server line that take no value
@@ -31,13 +30,13 @@ var serverFlags = map[string]bool{
 	"send-proxy": true, "send-proxy-v2": true, "send-proxy-v2-ssl": true, "send-proxy-v2-ssl-cn": true,
 	"ssl": true, "ssl-reuse": true, "stick": true, "tfo": true, "tls-tickets": true,
 
-	// Of later versions.
+	// From here on, keywords of later HAProxy versions.
 	"check-reuse-pool": true, "check-sni-auto": true, "no-check-reuse-pool": true, "no-check-sni-auto": true,
 	"no-renegotiate": true, "no-sni-auto": true, "renegotiate": true, "sni-auto": true, "strict-maxconn": true,
 }
 
-// ParseServer takes the words of a server line apart, with those of the
-// default-server lines that apply to it.
+// ParseServer parses the words of a server line, and those of the default-server lines that
+// apply to it.
 func ParseServer(words []string, defaults ...string) (Server, bool) {
 	if len(words) < 3 || words[0] != "server" {
 		return Server{}, false
@@ -79,8 +78,8 @@ func ParseServer(words []string, defaults ...string) (Server, bool) {
 // Has reports whether the line has a keyword.
 func (s *Server) Has(keyword string) bool { _, ok := s.Options[keyword]; return ok }
 
-// Value returns the field of that name as a plan shows it: "" where the line
-// does not have it, "yes" where it takes no value.
+// Value returns the field of that name as a plan shows it: "" if the line does not have it,
+// "yes" if it takes no value.
 func (s *Server) Value(field string) string {
 	if field == "address" {
 		return s.Args[0]
@@ -91,8 +90,8 @@ func (s *Server) Value(field string) string {
 	return strings.Join(s.Options[field], ", ")
 }
 
-// ServerFields returns the names of all fields of both servers: those that may change
-// at runtime first, then the others by name.
+// ServerFields returns the names of all fields of both servers. The fields that may change at
+// runtime come first, then the others by name.
 func ServerFields(a, b *Server) []string {
 	fields := []string{"address", "weight", "maxconn", "state"}
 	var others []string
@@ -107,16 +106,15 @@ func ServerFields(a, b *Server) []string {
 	return append(fields, others...)
 }
 
-// Ordered reports whether a keyword undoes what another one sets, so that
-// their order counts.
+// Ordered reports whether one keyword undoes another one, so that their order counts.
 func (s *Server) Ordered() bool {
 	return slices.ContainsFunc(s.Fixed, func(w string) bool {
 		return strings.HasPrefix(w, "no-") || strings.HasPrefix(w, "force-") || w == "non-stick" || w == "agent-addr"
 	})
 }
 
-// CheckElsewhere reports whether the health check has an address or a port of
-// its own: without, it speaks TLS and the PROXY protocol as the traffic does.
+// CheckElsewhere reports whether the health check has its own address or port. Without them,
+// it uses TLS and the PROXY protocol as the traffic does.
 func (s *Server) CheckElsewhere() bool { return s.Has("port") || s.Has("addr") }
 
 // SendsProxy reports whether the traffic starts with a PROXY header.
@@ -124,8 +122,8 @@ func (s *Server) SendsProxy() bool {
 	return slices.ContainsFunc(s.Fixed, func(w string) bool { return strings.HasPrefix(w, "send-proxy") })
 }
 
-// Literal returns the address of a server if it is an IP address with a port,
-// in the form that the runtime commands take.
+// Literal returns the address of a server if it is an IP address with a port. The runtime
+// commands take that form.
 func (s *Server) Literal() (netip.AddrPort, bool) {
 	i := strings.LastIndexByte(s.Args[0], ':')
 	if i < 0 {

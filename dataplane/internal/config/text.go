@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// MaxLine is the number of bytes at which a line is refused: the parser of the
-// Dataplane API silently drops everything from the first line of 64 KiB on.
+// MaxLine is the number of bytes from which [New] refuses a line: the parser of the Dataplane
+// API silently drops everything from the first line of 64 KiB on.
 const MaxLine = 64 << 10
 
-// check returns the first thing for which [New] refuses the text.
+// check returns the first reason why [New] refuses the text.
 func (x *Index) check() Refusals {
 	if x.size == 0 {
 		return Refusals{{What: "the text is empty"}}
@@ -26,12 +26,12 @@ func (x *Index) check() Refusals {
 	return refuseLines(x.List[i].Text, x.Line(i))
 }
 
-// refuseLines looks for what must not stand in lines of which the first has that
-// number.
+// refuseLines returns the first forbidden line or character in a text that begins at that
+// line.
 func refuseLines(main string, line int) Refusals {
 	start := 0
 	for at := 0; at < len(main); at++ {
-		for at < len(main)-1 && main[at] >= ' ' && main[at] != 0x7f { // as most
+		for at < len(main)-1 && main[at] >= ' ' && main[at] != 0x7f { // the usual case
 			at++
 		}
 		switch c := main[at]; {
@@ -50,7 +50,7 @@ func refuseLines(main string, line int) Refusals {
 }
 
 // CheckFileName reports why a file of that kind cannot have that name. Package dataplane
-// documents it, and FileName.
+// documents it and FileName.
 func CheckFileName(kind FileKind, name string) error {
 	if r := checkFileName(kind, name); r != nil {
 		return r
@@ -89,7 +89,7 @@ func FileName(kind FileKind, text string) string {
 	return stem + extensions[kind]
 }
 
-// extensions are those of the names that [FileName] makes.
+// extensions has the extensions that [FileName] appends.
 var extensions = map[FileKind]string{Map: ".map", Certificate: ".pem", CA: ".pem", CRTList: ".txt", General: ".txt"}
 
 // SplitExt cuts a file name before its last dot.
@@ -98,13 +98,13 @@ func SplitExt(name string) (stem, ext string) {
 	return strings.TrimSuffix(name, ext), ext
 }
 
-// IsNameRune reports the characters that a storage keeps in the name of a file.
+// IsNameRune reports whether a storage keeps a character in the name of a file.
 func IsNameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// GeneralKinds finds, by their names, the general files that are of a kind of their own:
-// CA files and crt-lists, which share a folder with them.
+// GeneralKinds returns the CA files and crt-lists by name. They share a folder with the
+// general files, so only the text tells them apart.
 func GeneralKinds(main string) map[string]FileKind {
 	kinds := make(map[string]FileKind)
 	for line := range strings.Lines(main) {
@@ -115,7 +115,7 @@ func GeneralKinds(main string) map[string]FileKind {
 			case "ca-file", "ca-verify-file":
 				kinds[name] = CA
 			case "crt-list":
-				if CheckFileName(CRTList, name) == nil { // otherwise it is one that takes a reload
+				if CheckFileName(CRTList, name) == nil { // otherwise it counts as a general file, which takes a reload
 					kinds[name] = CRTList
 				}
 			}

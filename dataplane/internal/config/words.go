@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// wordSet holds words such as the names of backends. It may say that it has one that
-// it has not, never the reverse. It is small: 16 bits for a word.
+// wordSet is a set of words such as the names of backends. It may wrongly report that it has
+// a word, but never that it lacks one. It is small: 16 bits per word.
 type wordSet []uint64
 
 var wordSeed = maphash.MakeSeed()
@@ -19,10 +19,10 @@ func isWordPart(c byte) bool { return c == '.' || c == ':' || IsNameRune(rune(c)
 type Word struct {
 	Text  string
 	sum   uint64
-	parts bool // it is more than one word
+	parts bool // the text is more than one word
 }
 
-// NewWord returns a word, such as the name of a backend.
+// NewWord returns a word to look for, such as the name of a backend.
 func NewWord(text string) Word {
 	w := Word{Text: text, sum: maphash.String(wordSeed, text), parts: text == ""}
 	for i := range len(text) {
@@ -31,7 +31,8 @@ func NewWord(text string) Word {
 	return w
 }
 
-// wordsIn returns the words of a text, of which part gives what counts of each line.
+// wordsIn returns the words of a text. The function part returns the relevant part of each
+// line.
 func wordsIn(text []byte, part func(line []byte) []byte) wordSet {
 	var sums []uint64
 	eachWord(text, part, func(sum uint64) { sums = append(sums, sum) })
@@ -80,8 +81,8 @@ func (set wordSet) has(w Word) bool {
 	return true
 }
 
-// sums returns what tells the words of the section apart. Servers that track no other
-// one have none.
+// sums returns short hashes of the words of the section. It skips servers that track no other
+// server.
 func (s *Section) sums() []uint32 {
 	sums := s.learnt.sums.Load()
 	if sums == nil {
@@ -99,15 +100,15 @@ func (s *Section) sums() []uint32 {
 	return *sums
 }
 
-// MayName reports whether a line of the section may have a word. It does not look at
-// servers that track no other one.
+// MayName reports whether a line of the section may have a word. It skips servers that track
+// no other server.
 func (s *Section) MayName(w Word) bool { return w.parts || slices.Contains(s.sums(), uint32(w.sum)) }
 
-// Naming returns the sections that may have one of the words, in one look at each. The
-// name of a backend in its own section is none.
+// Naming returns the sections that may have one of the words. It reads each section once. The
+// name of a backend in its own section does not count.
 func (x *Index) Naming(words []Word) (naming []*Section) {
 	wanted := make(map[uint32]bool, len(words))
-	var tells [1 << 14]bool // by what most words differ in
+	var tells [1 << 14]bool // a cheap filter: most words differ in it
 	for _, w := range words {
 		if w.parts {
 			return x.List
@@ -125,14 +126,14 @@ func (x *Index) Naming(words []Word) (naming []*Section) {
 	return naming
 }
 
-// MayName reports whether a file, the one at that place, may have a word. Of a map it
-// looks only at the values.
+// MayName reports whether the file with that index may have a word. In a map it looks only at
+// the values.
 func (c *Config) MayName(file int, w Word) bool {
 	set := c.facts[file].words.Load()
 	if set == nil {
 		content := c.Files[file].Content
 		var words wordSet
-		if c.Files[file].Kind == Map { // a word or so in a line
+		if c.Files[file].Kind == Map { // about one word in a line
 			words = make(wordSet, bytes.Count(content, []byte("\n"))/3+1)
 			eachWord(content, mapValue, words.add)
 		} else {
@@ -144,7 +145,7 @@ func (c *Config) MayName(file int, w Word) bool {
 	return set.has(w)
 }
 
-// Several returns the values of a map that are more than one word.
+// Several returns the values of a map that consist of several words.
 func (c *Config) Several(file int) []string {
 	several := c.facts[file].several.Load()
 	if several == nil {

@@ -6,7 +6,7 @@ import "slices"
 // between the common beginning and the common end count as changed.
 const maxAlign = 1 << 20
 
-// kept returns what both lists have, in the order of each.
+// kept returns the items that both lists have, in the order of each list.
 func kept[T comparable](old, now []T) (before, after []T) {
 	without := func(list, other []T) []T {
 		known := make(map[T]bool, len(other))
@@ -18,11 +18,11 @@ func kept[T comparable](old, now []T) (before, after []T) {
 	return without(old, now), without(now, old)
 }
 
-// hunk is a stretch in which two lists differ.
+// hunk is a stretch where two lists differ.
 type hunk struct{ oldFrom, oldTo, newFrom, newTo int }
 
-// align aligns two lists by their longest common subsequence and returns the
-// stretches that differ.
+// align aligns two lists by their longest common subsequence, and returns the stretches that
+// differ.
 func align[T any](old, now []T, equal func(a, b T) bool) []hunk {
 	i, j, m, n := 0, 0, len(old), len(now)
 	for i < m && j < n && equal(old[i], now[j]) {

@@ -2,9 +2,9 @@ package diff
 
 import "github.com/hapticsdk/haptic/dataplane/internal/config"
 
-// apart compares only the sections of the stretches in which the texts differ. It
-// reports false, and has done nothing, where sections outside of them may count,
-// too: one of the same key, or one that stands in another order.
+// apart compares only the sections in the stretches where the texts differ. It reports false,
+// and does nothing, if sections outside of the stretches may matter, too. That is so if one
+// has the same key, or if the order has changed.
 func (d *difference) apart(stretches []config.Stretch) bool {
 	cur, des := d.current.Index().List, d.desired.Index().List
 	pairs := true
@@ -48,13 +48,12 @@ func (d *difference) apart(stretches []config.Stretch) bool {
 	return true
 }
 
-// matched returns the sections of before by their keys. It reports false unless each
-// key is that of one section, and those that stay do so in their order, each in its
-// stretch.
+// matched returns the current sections by their keys. It reports false unless each key
+// belongs to one section, and every section that stays keeps its order within its stretch.
 func (d *difference) matched(stretches []config.Stretch) (was map[config.Key]*config.Section, ok bool) {
 	cur, des := d.current.Index().List, d.desired.Index().List
 	was = make(map[config.Key]*config.Section)
-	place := make(map[config.Key]int) // of those of before
+	place := make(map[config.Key]int) // index of each current section
 	names := make(map[config.Key]bool)
 	for _, s := range stretches {
 		for i, have := range cur[s.OldFrom:s.OldTo] {

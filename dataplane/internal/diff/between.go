@@ -7,16 +7,16 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// between cuts off the lines that two files with entries have in common at their
-// beginning and at their end, which it returns. It cuts off nothing where one of them
-// has a key that stands between, too.
+// between cuts off the common lines at the beginning and the end of two files with entries.
+// It returns the rest of both, and the common end. It cuts nothing if a common line has a key
+// that also stands between.
 func between(old, now []byte, parse func([]byte) []config.MapEntry) (from, to, end []byte) {
 	head := commonHead(old, now)
 	head = bytes.LastIndexByte(old[:head], '\n') + 1
 	from, to = old[head:], now[head:]
 	tail := commonTail(from, to)
 	end = from[len(from)-tail:]
-	end = end[bytes.IndexByte(end, '\n')+1:] // its first line may be a part of one
+	end = end[bytes.IndexByte(end, '\n')+1:] // its first line may be incomplete
 	if tail > 0 && !bytes.HasSuffix(end, []byte("\n")) {
 		end = nil
 	}
@@ -33,7 +33,7 @@ func between(old, now []byte, parse func([]byte) []config.MapEntry) (from, to, e
 
 const block = 4096
 
-// commonHead returns how many bytes both begin with.
+// commonHead returns the length of the common beginning in bytes.
 func commonHead(a, b []byte) int {
 	n, most := 0, min(len(a), len(b))
 	for n+block <= most && bytes.Equal(a[n:n+block], b[n:n+block]) {
@@ -45,7 +45,7 @@ func commonHead(a, b []byte) int {
 	return n
 }
 
-// commonTail returns how many bytes both end with.
+// commonTail returns the length of the common end in bytes.
 func commonTail(a, b []byte) int {
 	n, most := 0, min(len(a), len(b))
 	for n+block <= most && bytes.Equal(a[len(a)-n-block:len(a)-n], b[len(b)-n-block:len(b)-n]) {
@@ -57,11 +57,11 @@ func commonTail(a, b []byte) int {
 	return n
 }
 
-// hasKey reports whether lines have an entry with one of the keys. It reads only those
-// that begin as one of them does.
+// hasKey reports whether lines have an entry with one of the keys. It parses only lines that
+// begin like one of the keys.
 func hasKey(lines []byte, keys map[string]bool, parse func([]byte) []config.MapEntry) bool {
 	var begins [1024]bool
-	read := false // all
+	read := false // parse all lines
 	for key := range keys {
 		if read = read || len(key) < 8; !read {
 			begins[beginning([]byte(key))] = true
@@ -86,7 +86,7 @@ func hasKey(lines []byte, keys map[string]bool, parse func([]byte) []config.MapE
 	return false
 }
 
-// beginning is a number for the first 8 bytes.
+// beginning returns a number that stands for the first 8 bytes.
 func beginning(line []byte) int {
 	return int(binary.LittleEndian.Uint64(line) * 0x9e3779b97f4a7c15 >> 54)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// listChanges lists the entries in which a crt-list differs.
+// listChanges adds a step for each entry in which a crt-list differs.
 func (d *difference) listChanges(old, now config.File) {
 	before, after := haproxycfg.ParseCRTList(old.Content), haproxycfg.ParseCRTList(now.Content)
 	was, is := byCertificate(before), byCertificate(after)
@@ -67,9 +67,9 @@ func certificatesOf(entries []haproxycfg.ListEntry) []string {
 	return names
 }
 
-// whyNotList says why a list needs a reload to change, or "" if it does not. New
-// entries go to the end of the running list. That matters only for the first one,
-// the default certificate, and for entries that share a name.
+// whyNotList says why a list needs a reload to change, or "" if it does not. New entries go
+// to the end of the running list. That matters only for the first entry, which is the default
+// certificate, and for entries that share a name.
 func (d *difference) whyNotList(list config.File, before, after []haproxycfg.ListEntry) string {
 	for _, action := range []change.Action{change.Create, change.Update, change.Delete} {
 		if why := d.target.WhyNot("crt-list entry", action, ""); why != "" {
@@ -90,11 +90,11 @@ func (d *difference) whyNotList(list config.File, before, after []haproxycfg.Lis
 	return d.whyNotOrder(before, after)
 }
 
-// whyNotOrder says why a list needs a reload to get into its order, or "". Of two
-// certificates for one name HAProxy serves the one that it has loaded first.
+// whyNotOrder says why a list needs a reload to get into its order, or returns "". If two
+// certificates are for one name, HAProxy serves the one that it loaded first.
 func (d *difference) whyNotOrder(before, after []haproxycfg.ListEntry) string {
 	was, is := byCertificate(before), byCertificate(after)
-	var running []haproxycfg.ListEntry // the list as commands would leave it
+	var running []haproxycfg.ListEntry // the list that commands would lead to
 	for _, e := range before {
 		if slices.Equal(e, is[e.Certificate()]) {
 			running = append(running, e)
@@ -127,8 +127,8 @@ func (d *difference) certificatesByName(entries []haproxycfg.ListEntry) map[stri
 	return m
 }
 
-// namesOf returns the names that an entry is for: its filters, or else those in the
-// certificate. An unknown certificate counts as having none in common with others.
+// namesOf returns the names of an entry: its filters, or else the names in the certificate.
+// An unknown certificate counts as sharing no name with others.
 func (d *difference) namesOf(e haproxycfg.ListEntry) []string {
 	_, filters := e.Split()
 	names := slices.DeleteFunc(filters, func(f string) bool { return strings.HasPrefix(f, "!") })

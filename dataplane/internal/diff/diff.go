@@ -1,8 +1,8 @@
 // Package diff compares two configurations, without any I/O.
 //
-// [Compare] says what has to happen, [RuntimePart] cuts off what needs a reload,
-// and [Running] is the configuration of a process that was told other things since
-// it has loaded its own.
+// [Compare] returns the steps from one configuration to another. [RuntimePart] drops what
+// needs a reload. [Running] returns the configuration of a process that was changed after it
+// loaded its own.
 package diff
 
 import (
@@ -13,8 +13,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// Compare says what has to happen to get from current to desired, in the order in
-// which it is safe to do.
+// Compare returns the steps from current to desired, in an order that is safe.
 func Compare(current, desired *config.Config, target change.Target) []change.Step {
 	if current == desired {
 		return nil
@@ -28,7 +27,7 @@ func compare(d *difference) []change.Step {
 		d.sections()
 	}
 	if d.rearranged {
-		// The one text may be what the Dataplane API makes of the other.
+		// One text may be the other as the Dataplane API writes it.
 		from, ok1 := normalText(current)
 		to, ok2 := normalText(desired)
 		if ok1 && ok2 {
@@ -45,7 +44,7 @@ func compare(d *difference) []change.Step {
 	return steps
 }
 
-// normalText brings a whole text into the normal form, unless that loses a word.
+// normalText brings a whole text into the normal form. It reports false if that loses a word.
 func normalText(c *config.Config) (*config.Config, bool) {
 	text, err := haproxycfg.Normalise(c.Main())
 	if err != nil {
@@ -61,37 +60,37 @@ type difference struct {
 	target           change.Target
 	steps            []ranked
 	was, is          *references     // to the files that differ
-	named            map[string]bool // by the current text, once asked for; see names
-	normalised       int             // sections that were brought into the normal form
-	rearranged       bool            // sections stand in another order, or are parted in another way
+	named            map[string]bool // names in the current text, set by names
+	normalised       int             // number of sections that were brought into the normal form
+	rearranged       bool            // sections have another order, or are cut in another way
 	stretches        []config.Stretch
-	pool             *[]*spare       // once asked for; see spares
-	naming           *naming         // once asked for; see mayName
-	others           map[string]bool // once asked for; see otherHas
-	gone             int             // backends that stay in the process until the next reload
-	whole            bool            // read all, not only what differs: the oracle of tests
+	pool             *[]*spare       // set by spares
+	naming           *naming         // set by mayName
+	others           map[string]bool // set by otherHas
+	gone             int             // number of backends that stay in the process until the next reload
+	whole            bool            // read everything, not only the differences: the oracle of tests
 }
 
-// rank orders the steps. What is referred to comes before what refers to it, and
-// goes after it.
+// rank orders the steps. A thing is created before the steps that refer to it, and deleted
+// after them.
 type rank int
 
 const (
-	rankFile         rank = iota // files that come or change
-	rankList                     // entries of crt-lists that come or change
-	rankSection                  // sections that come, in the order of the text
-	rankBackend                  //
-	rankFrontend                 //
-	rankServer                   // servers that come or change
-	rankChange                   // other lines of sections that stay
-	rankACLGone                  // ACLs that go, after the rules that name them
-	rankEntry                    // entries of maps and patterns
-	rankServerGone               //
-	rankFrontendGone             //
-	rankBackendGone              //
-	rankSectionGone              //
-	rankListGone                 //
-	rankFileGone                 //
+	rankFile    rank = iota // files that come or change
+	rankList                // entries of crt-lists that come or change
+	rankSection             // sections that come, in the order of the text
+	rankBackend
+	rankFrontend
+	rankServer  // servers that come or change
+	rankChange  // other lines of sections that stay
+	rankACLGone // ACLs that go, after the rules that name them
+	rankEntry   // entries of maps and patterns
+	rankServerGone
+	rankFrontendGone
+	rankBackendGone
+	rankSectionGone
+	rankListGone
+	rankFileGone
 )
 
 // ranked is a step with its place in the order.

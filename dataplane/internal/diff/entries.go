@@ -10,8 +10,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// entries lists the entries in which a map, or a file of ACL patterns, differs. The
-// first of their steps carries all of them out.
+// entries adds a step for each entry in which a map, or a file of ACL patterns, differs. The
+// Do of the first step carries out all of them.
 func (d *difference) entries(old, now config.File, parse func([]byte) []config.MapEntry, ordered bool) {
 	from, to, end := old.Content, now.Content, []byte(nil)
 	if !d.whole {
@@ -19,7 +19,7 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 	}
 	before, after := newEntries(parse(from)), newEntries(parse(to))
 	was, is := kept(before.keys, after.keys)
-	if ordered && (!slices.Equal(was, is) || len(is) < len(after.keys) && len(parse(end)) > 0) { // all keys count
+	if ordered && (!slices.Equal(was, is) || len(is) < len(after.keys) && len(parse(end)) > 0) { // here all keys count
 		before, after = newEntries(parse(old.Content)), newEntries(parse(now.Content))
 	}
 	do := &change.Do{Verb: change.ChangeEntries, File: now}
@@ -78,8 +78,8 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 	}
 }
 
-// orderOfEntries tells entries that stay and change places. An entry that comes at
-// runtime comes at the end.
+// orderOfEntries returns a step if entries that stay change places. At runtime, new entries
+// come at the end.
 func orderOfEntries(do *change.Do, now config.File, before, after *entries) []change.Step {
 	was, is := kept(before.keys, after.keys)
 	do.Whole = do.Whole || !slices.Equal(was, after.keys[:len(was)])
@@ -99,7 +99,7 @@ type entries struct {
 
 func newEntries(list []config.MapEntry) *entries {
 	e := &entries{keys: make([]string, 0, len(list)), values: make(map[string][]string, len(list))}
-	all := make([]string, len(list)) // of which most keys have one
+	all := make([]string, len(list)) // one array for all: most keys have one value
 	for i, entry := range list {
 		all[i] = entry.Value
 		if values, ok := e.values[entry.Key]; ok {

@@ -94,7 +94,7 @@ func (d *difference) fileChanges(old, now config.File) {
 		d.add(rankFile, step) // HAProxy does not read it
 		return
 	case was.other || is.other || !was.any():
-		// Below.
+		// See the reasons below.
 	case now.Kind == config.Map && was.mapped && is.mapped:
 		d.entries(old, now, config.ParseMap, is.ordered)
 		return
@@ -123,7 +123,7 @@ func (d *difference) fileChanges(old, now config.File) {
 	d.add(rankFile, step)
 }
 
-// told adds the change of a file that one command carries as a whole.
+// told adds the change of a whole file by one command.
 func (d *difference) told(step change.Step, do *change.Do) {
 	step.Impact, step.Do = change.Runtime, do
 	step.Needs(d.target.WhyNot(step.Kind, step.Action, ""))

@@ -11,9 +11,9 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// children are the keywords of lines that a plan tells one by one, since many of a
-// kind stand in a section. The value says how a line is known: by its position, by
-// its name, or by both. All other lines are told as settings of their section.
+// children are the keywords of lines that get a step each, because a section may have many
+// lines with them. The value says how to identify such a line: by its position, by its name,
+// or by both. All other lines are settings of their section.
 var children = map[string]identity{
 	"acl": byPosition | byName, "http-request": byPosition, "http-response": byPosition, "http-after-response": byPosition,
 	"tcp-request": byPosition, "tcp-response": byPosition, "http-check": byPosition, "tcp-check": byPosition,
@@ -31,18 +31,18 @@ const (
 	byName
 )
 
-// edit is a difference between the lines of two versions of a section. At least
-// one of old and now is there.
+// edit is a difference between the lines of two versions of a section. At least one of old
+// and now is set.
 type edit struct {
 	old, now *config.Line
 	index    int // among the lines of its keyword, in the version that has it
 }
 
-// lines tells the edits of a section.
+// lines adds the steps for the edits of a section.
 func (d *difference) lines(want *config.Section, edits []edit) {
 	d.settings(want, edits)
-	// Children that go come first, from the last to the first: their index is that
-	// in the current section. The index of all others is that in the desired one.
+	// Children that go come first, from the last to the first. Their index counts in the
+	// current section. The index of all others counts in the desired one.
 	for _, e := range slices.Backward(edits) {
 		if e.isChild() && e.now == nil {
 			r := rankChange
@@ -61,7 +61,7 @@ func (d *difference) lines(want *config.Section, edits []edit) {
 	}
 }
 
-// settings adds one step for all lines that are no children.
+// settings adds one step for all lines that are not children.
 func (d *difference) settings(want *config.Section, edits []edit) {
 	step := sectionStep(change.Update, want)
 	var keywords []string
@@ -86,7 +86,7 @@ func (e edit) line() *config.Line {
 
 func (e edit) isChild() bool { return children[e.line().Keyword()] != 0 }
 
-// step tells a child.
+// step returns the step for a child.
 func (e edit) step(want *config.Section) change.Step {
 	l := e.line()
 	step := change.Step{Action: change.Update, Kind: l.Keyword(), Parent: want.Key().String(), Fields: []change.Field{e.field()}}
@@ -106,7 +106,7 @@ func (e edit) step(want *config.Section) change.Step {
 	return step
 }
 
-// childName returns the second word, or the one that a bind line has after "name".
+// childName returns the second word or, for a bind line, the word after "name".
 func childName(l *config.Line) string {
 	words := l.ShowWords()
 	if strings.HasSuffix(l.Keyword(), "bind") {
@@ -120,12 +120,12 @@ func childName(l *config.Line) string {
 	return words[1]
 }
 
-// families are keywords whose second word says what the line is about.
+// families are keywords whose second word says what the line sets.
 var families = []string{"option", "timeout", "stats", "compression", "email-alert", "rate-limit", "hold"}
 
 var isKeyword = regexp.MustCompile(`^[\w.-]+$`)
 
-// keyword names the line for a reason.
+// keyword returns the words by which a reason names the line.
 func (e edit) keyword() string {
 	l := e.line()
 	words := l.ShowWords()
@@ -141,7 +141,7 @@ func (e edit) keyword() string {
 	return words[0]
 }
 
-// field shows the words that changed, after those that both lines begin with.
+// field returns the words that changed, after the words that both lines begin with.
 func (e edit) field() change.Field {
 	switch {
 	case e.old == nil:
@@ -176,8 +176,8 @@ func onlyAtReload(keywords []string) string {
 	return strings.Join(keywords, ", ") + " can change only at a reload"
 }
 
-// editsBetween aligns the lines. A line that goes and one that comes in the same
-// place are one update, if the second reads as a new version of the first.
+// editsBetween aligns the lines. If one line goes and another comes in its place, they are
+// one update if the second reads as a new version of the first.
 func editsBetween(old, now []config.Line) []edit {
 	oldIndex, newIndex := positions(old), positions(now)
 	var edits []edit
@@ -209,7 +209,7 @@ func editsBetween(old, now []config.Line) []edit {
 	return edits
 }
 
-// positions counts the lines of each keyword, from 0.
+// positions returns the index of each line among those with its keyword, from 0.
 func positions(lines []config.Line) []int {
 	count := make(map[string]int)
 	out := make([]int, len(lines))
@@ -220,8 +220,8 @@ func positions(lines []config.Line) []int {
 	return out
 }
 
-// similar reports whether one line reads as a new version of the other: the same
-// keyword and, of children and of families, the same second word.
+// similar reports whether one line reads as a new version of the other. Both must have the
+// same keyword; children and families must also have the same second word.
 func similar(a, b config.Line) bool {
 	if a.Words == nil || b.Words == nil || a.Keyword() != b.Keyword() {
 		return false

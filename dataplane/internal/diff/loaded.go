@@ -11,10 +11,11 @@ import (
 
 const defaultServer = "default-server"
 
-// asLoaded reports whether a backend certainly has the servers of its section, and count
-// is how many it has: runningSection would return the text of the section. It reads only
-// lines "server" of the plainest kind, as a check of 10,000 backends would else take the
-// processor for a third of a second. False says nothing.
+// asLoaded reports whether the process has exactly the servers of a section; count is the
+// number of servers that it has. In that case runningSection would return the text of the
+// section. asLoaded understands only the plainest "server" lines: to parse all lines of
+// 10,000 backends would take the processor for a third of a second. False means only that it
+// does not know.
 func asLoaded(s *config.Section, p *change.Process, count int) bool {
 	if strings.Contains(s.Text, defaultServer) {
 		return false
@@ -33,7 +34,7 @@ func asLoaded(s *config.Section, p *change.Process, count int) bool {
 	return count == 0
 }
 
-// plainServer reads what stands behind "server". It reports false for what only
+// plainServer reads the words after "server". It reports false for lines that only
 // config.ParseServer understands.
 func plainServer(line string) (name string, is change.ServerState, ok bool) {
 	if strings.ContainsAny(line, "\"'\\#$") {

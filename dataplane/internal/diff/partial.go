@@ -9,13 +9,13 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// RuntimePart returns the configuration that comes out if of these steps, from
-// running to desired, only those are done that need no reload and make sense ahead
-// of one. It returns running itself if there are none.
+// RuntimePart returns the running configuration after some of the steps that lead to desired.
+// Those are the steps that need no reload and make sense before one. It returns running
+// itself if there are none.
 //
-// A server waits for the reload if its backend changes what it means: the
-// default-server, the mode or the balance. A file waits if a section that names it
-// changes, and a map entry also if its value names a section that is to come.
+// A server waits for the reload if the backend changes its default-server, mode or balance,
+// which also affect the server. A file waits if a section that names it changes. A map entry
+// also waits if its value names a section that does not exist yet.
 func RuntimePart(running, desired *config.Config, steps []change.Step, target change.Target) *config.Config {
 	p := &part{running: running, desired: desired, steps: steps, target: target}
 	partial := p.text()
@@ -23,19 +23,19 @@ func RuntimePart(running, desired *config.Config, steps []change.Step, target ch
 		partial = partial.WithFiles(files)
 	}
 	if partial != running && change.ImpactOf(Compare(running, partial, target)) > change.Runtime {
-		return running // rather nothing than a reload
+		return running // better nothing than a reload
 	}
 	return partial
 }
 
-// part is the making of one partial configuration.
+// part builds one partial configuration.
 type part struct {
 	running, desired *config.Config
 	steps            []change.Step
 	target           change.Target
 }
 
-// text is the running configuration with the servers of the steps.
+// text returns the running configuration with the servers of the steps.
 func (p *part) text() *config.Config {
 	bySection := make(map[config.Key]map[string]*change.Step)
 	coming := p.comingBackends()
@@ -95,7 +95,7 @@ func (p *part) servers(s *config.Section, steps map[string]*change.Step) string 
 	return body + "\n" + lines.String() + strings.TrimPrefix(text[len(body):], "\n")
 }
 
-// files are the running files with the contents of the desired ones.
+// files returns the running files with the contents of the desired ones.
 func (p *part) files() (files []config.File, changed bool) {
 	files = slices.Clone(p.running.Files)
 	waits := p.waitingFiles()
@@ -119,15 +119,15 @@ func (p *part) files() (files []config.File, changed bool) {
 
 type fileID struct{ kind, name string }
 
-// fileWait says what of a file has to wait for the reload.
+// fileWait says which part of a file has to wait for the reload.
 type fileWait struct {
 	waits bool
-	keys  map[string]bool // of entries that lead to sections that are to come
+	keys  map[string]bool // of entries that lead to sections that do not exist yet
 }
 
-// waitingFiles looks at all steps about files that change at runtime.
+// waitingFiles collects a fileWait for each file that changes at runtime.
 func (p *part) waitingFiles() map[fileID]*fileWait {
-	changing := make(map[config.Key]bool) // sections with other steps than servers
+	changing := make(map[config.Key]bool) // sections with steps other than servers
 	var coming []string
 	for i := range p.steps {
 		s := &p.steps[i]
@@ -143,7 +143,7 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 			coming = append(coming, s.Name, "")
 		}
 	}
-	cut := strings.NewReplacer(coming...) // looks for all names at once
+	cut := strings.NewReplacer(coming...) // finds all names in one pass
 	leads := func(value string) bool { return cut.Replace(value) != value }
 	named := p.named(changing)
 	files := make(map[fileID]*fileWait)
@@ -175,8 +175,8 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 	return files
 }
 
-// named returns the names of files, and other words, that these sections have before
-// or after.
+// named returns all words of these sections before and after the change, the names of files
+// among them.
 func (p *part) named(sections map[config.Key]bool) map[string]bool {
 	named := make(map[string]bool)
 	ends := func(r rune) bool { return r != '.' && !config.IsNameRune(r) }
@@ -193,7 +193,8 @@ func (p *part) named(sections map[config.Key]bool) map[string]bool {
 	return named
 }
 
-// entries returns the desired content of a map with those keys as they were.
+// entries returns the desired content of a map in which the keys in keep have their old
+// values.
 func (p *part) entries(old, now config.File, keep map[string]bool) []byte {
 	was := newEntries(config.ParseMap(old.Content))
 	var b bytes.Buffer

@@ -10,10 +10,10 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// usage says how a configuration refers to a file.
+// usage says how a configuration uses a file.
 type usage struct {
 	mapped   bool // by a map converter, or an ACL that reads a map
-	ordered  bool // by a converter that takes the first entry that matches
+	ordered  bool // by a converter that takes the first matching entry
 	patterns bool // by an ACL that reads patterns
 	crt      bool // by "crt"
 	inList   bool // in a crt-list
@@ -25,32 +25,32 @@ type usage struct {
 func (u usage) any() bool      { return u != usage{} }
 func (u usage) onlyList() bool { return u.inList && !u.crt && !u.other }
 
-// references knows where a configuration speaks of some files.
+// references finds where a configuration mentions some files.
 type references struct {
 	config   *config.Config
 	mentions map[string][]mention // by the name of the file
 	loose    map[string]bool      // files that HAProxy may read without their full name
 	folder   bool                 // a bind line may read all certificates of a folder
-	cas      bool                 // a ca-file may be a folder
-	issuers  bool                 // certificates of issuers are read from a folder
+	cas      bool                 // a ca-file may name a folder
+	issuers  bool                 // HAProxy reads certificates of issuers from a folder
 }
 
 // mention is a place where a text has the name of a file.
 type mention struct {
-	in       config.FileKind // of the file with the text; "" for haproxy.cfg
+	in       config.FileKind // kind of the file with the text; "" for haproxy.cfg
 	line     string
 	lead     string // the line up to the path
 	previous string // the word before
-	before   string // of the same word, what stands before the path
-	absolute bool   // the path is
+	before   string // the part of the same word before the path
+	absolute bool   // the path is absolute
 }
 
-// findReferences looks for the names of files in the main text and in the files
-// that can refer to others. It reads only texts that have one of them, or all.
+// findReferences looks for the names of files in the main text and in the files that can
+// refer to others. It reads only texts that mention one of them, unless all is set.
 func findReferences(c *config.Config, names map[string]bool, all bool) *references {
 	r := &references{config: c, mentions: make(map[string][]mention), loose: make(map[string]bool)}
 	beside := namesBeside(names)
-	all = all || len(beside) > 0 // which any word may mean
+	all = all || len(beside) > 0 // any word may mean such a file
 	for name := range names {
 		all = all || !config.LooksLikeFile(name)
 	}
@@ -76,9 +76,9 @@ func findReferences(c *config.Config, names map[string]bool, all bool) *referenc
 	return r
 }
 
-// namesBeside lists, by the name without its extension, the files that HAProxy
-// reads along with one of that name (configuration manual,
-// "ssl-load-extra-files"), and modules of Lua.
+// namesBeside returns the files that HAProxy may find by another name, keyed by their names
+// without extension. These are files that it reads along with a certificate (configuration
+// manual, "ssl-load-extra-files"), and modules of Lua.
 func namesBeside(names map[string]bool) map[string][]string {
 	beside := make(map[string][]string)
 	for name := range names {
@@ -90,9 +90,8 @@ func namesBeside(names map[string]bool) map[string][]string {
 	return beside
 }
 
-// read notes where a text has the names as whole words. A path is written as the
-// template pleases, so any folder before the name will do: a reference too many is
-// harmless.
+// read notes where a text has the names as whole words. A template may write a path in any
+// way, so the folder before the name does not matter. A reference too many is harmless.
 func (r *references) read(in config.FileKind, text string, names map[string]bool, beside map[string][]string) {
 	for line := range strings.Lines(text) {
 		if config.IsComment(line) {
@@ -113,7 +112,7 @@ func (r *references) read(in config.FileKind, text string, names map[string]bool
 	}
 }
 
-// folders notes what of a section may name a folder.
+// folders notes whether a section may name a folder.
 func (r *references) folders(m *config.Mentions) {
 	r.cas, r.issuers = r.cas || m.CAs, r.issuers || m.Issuers
 	for _, name := range m.Crts {
@@ -124,8 +123,7 @@ func (r *references) folders(m *config.Mentions) {
 	}
 }
 
-// newMention takes a line apart in which the last element of a path starts at a
-// place.
+// newMention parses a line that has a path. The last element of the path starts at index at.
 func newMention(in config.FileKind, line string, at int) mention {
 	path := strings.LastIndexAny(line[:at], " \t\"'(,=@") + 1
 	word := strings.LastIndexAny(line[:path], " \t") + 1
@@ -136,7 +134,7 @@ func newMention(in config.FileKind, line string, at int) mention {
 	return m
 }
 
-// of says how the configuration refers to a file.
+// of returns how the configuration uses a file.
 func (r *references) of(f config.File) usage {
 	var u usage
 	u.other = r.loose[f.Name] || r.cas && f.Kind == config.CA || r.issuers && f.Kind != config.Map && f.Kind != config.CRTList
@@ -147,16 +145,15 @@ func (r *references) of(f config.File) usage {
 }
 
 var (
-	// call matches the function in whose brackets a path stands: "map_beg" in
-	// "%[path,map_beg(".
+	// call matches the function around a path: "map_beg" in "%[path,map_beg(".
 	call = regexp.MustCompile(`(\w+)\(["'\\]*$`)
 
-	// unorderedMap matches the converters that look their key up in a tree, where
-	// the order of the entries means nothing (configuration manual, "map").
+	// unorderedMap matches the converters that look up their key in a tree. The order of the
+	// entries has no meaning for them (configuration manual, "map").
 	unorderedMap = regexp.MustCompile(`^map(_(str|beg|ip)(_\w*)?)?$`)
 )
 
-// add notes a mention of a file of that kind.
+// add notes the usage of a file of that kind by a mention.
 func (u *usage) add(kind config.FileKind, m mention) {
 	converter := ""
 	if match := call.FindStringSubmatch(m.before); match != nil {
@@ -174,7 +171,7 @@ func (u *usage) add(kind config.FileKind, m mention) {
 	case m.previous == "crt-list" && kind == config.CRTList:
 		u.list = true
 	case !m.absolute:
-		u.other = true // the commands would know the file by another path
+		u.other = true // the commands would need another path
 	case kind == config.Map && strings.HasPrefix(converter, "map"):
 		u.mapped = true
 		u.ordered = u.ordered || !unorderedMap.MatchString(converter)
@@ -189,10 +186,9 @@ func (u *usage) add(kind config.FileKind, m mention) {
 	}
 }
 
-// defaultIdle reports whether no bind line takes its default certificate from the
-// list. With strict-sni there is none in use, and a certificate that stands before
-// the list on the line is the default one (configuration manual, "strict-sni",
-// "crt").
+// defaultIdle reports whether no bind line takes its default certificate from the list. With
+// strict-sni, no default certificate is in use. And if a certificate stands before the list
+// on the line, that one is the default (configuration manual, "strict-sni", "crt").
 func (r *references) defaultIdle(list config.File) bool {
 	for _, m := range r.mentions[list.Name] {
 		words := strings.Fields(m.line)
@@ -204,17 +200,17 @@ func (r *references) defaultIdle(list config.File) bool {
 			return false
 		}
 	}
-	return !r.config.Index().Contains("generate-certificates") // which are made with the default one
+	return !r.config.Index().Contains("generate-certificates") // HAProxy generates certificates with the default one
 }
 
-// naming are sections of the desired text: all that may name one of some backends.
+// naming has the sections of the desired text that may name one of the backends.
 type naming struct {
 	sections []*config.Section
 	backends map[string]bool
 }
 
-// mayName returns the sections of the desired text that may name a backend. It looks
-// once for all that come, go, or wait as spares.
+// mayName returns the sections of the desired text that may name a backend. One search covers
+// all backends that come, go, or are spare.
 func (d *difference) mayName(backend string) []*config.Section {
 	if d.naming == nil {
 		n := &naming{backends: make(map[string]bool)}
@@ -241,8 +237,8 @@ func (d *difference) mayName(backend string) []*config.Section {
 	return d.naming.sections
 }
 
-// namedIn says where the desired configuration has the name of a backend, but for its
-// own section, or returns "". With exact, a map may have it as a whole value.
+// namedIn says where the desired configuration names a backend, apart from its own section,
+// or returns "". With exact, a map may have the name as a whole value.
 func (d *difference) namedIn(name string, exact bool) string {
 	word, c := config.NewWord(name), d.desired
 	for _, s := range d.mayName(name) {
@@ -258,16 +254,16 @@ func (d *difference) namedIn(name string, exact bool) string {
 	return leads(c, name, exact)
 }
 
-// sectionNames reports whether a line of a section has the name. Servers have names of
-// their own; only one that tracks another names a backend.
+// sectionNames reports whether a line of a section has the name. The names of servers do not
+// count, so a server line names a backend only if it tracks another server.
 func sectionNames(s *config.Section, name string) bool {
 	return slices.ContainsFunc(s.Lines(), func(l config.Line) bool {
 		return hasWord(l.Raw, name) && (l.Keyword() != "server" || slices.Contains(l.Words, "track"))
 	})
 }
 
-// leads says which map has the name of a backend in a value, or returns "". With exact,
-// that value may be the name and nothing else.
+// leads says which map has the name of a backend in a value, or returns "". With exact, a
+// value that is only the name does not count.
 func leads(c *config.Config, name string, exact bool) string {
 	word := config.NewWord(name)
 	for i, f := range c.Files {
@@ -299,8 +295,7 @@ func leads(c *config.Config, name string, exact bool) string {
 	return ""
 }
 
-// hasWord reports whether a text has the name of a backend, and not as a part of a
-// longer one.
+// hasWord reports whether a text has the name of a backend that is not part of a longer name.
 func hasWord(text, name string) bool {
 	isPart := func(c byte) bool { return c == '.' || c == ':' || config.IsNameRune(rune(c)) }
 	for at := 0; ; at++ {

@@ -14,8 +14,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// Running returns the configuration that a process runs which has loaded stored
-// and was told other things since. It returns stored itself if there are none.
+// Running returns the configuration that a process runs: it has loaded stored and was changed
+// since. It returns stored itself if nothing differs.
 func Running(stored *config.Config, p *change.Process) *config.Config {
 	running := runningText(stored, p)
 	if files, changed := runningFiles(stored, p); changed {
@@ -24,8 +24,8 @@ func Running(stored *config.Config, p *change.Process) *config.Config {
 	return running
 }
 
-// WithDrift adds to the steps from running to desired what differs only where it is
-// stored, because another writer changed that.
+// WithDrift adds steps for what another writer changed in the stored files only. These
+// differences are not among the steps from running to desired.
 func WithDrift(steps []change.Step, stored, running, desired *config.Config, target change.Target) []change.Step {
 	if stored == running {
 		return steps
@@ -49,7 +49,7 @@ func runningText(stored *config.Config, p *change.Process) *config.Config {
 	if p.Servers == nil || x.Conditional() {
 		return stored
 	}
-	counts := make(map[string]int) // servers of the process by backend
+	counts := make(map[string]int) // number of servers in the process, by backend
 	for ref := range p.Servers {
 		counts[ref.Backend]++
 	}
@@ -81,7 +81,7 @@ func runningText(stored *config.Config, p *change.Process) *config.Config {
 func runningSection(x *config.Index, s *config.Section, p *change.Process, names []string) string {
 	b := newBackend(x, s, s.Lines())
 	b.read(s.Lines(), b.defaultServer)
-	if b.obscure || len(names) == 0 && len(b.servers) > 0 { // the process does not tell
+	if b.obscure || len(names) == 0 && len(b.servers) > 0 { // the process does not report its servers
 		return s.Text
 	}
 	return runningServers(b, p, names)
@@ -106,14 +106,14 @@ func runningServers(b *backend, p *change.Process, names []string) string {
 		case b.has(name) || !state.Address.IsValid():
 		case state.State == change.Ready:
 			text += "  server " + name + " " + state.Address.String() + "\n"
-		case change.IsSpare(b.section.Name): // elsewhere it may be one that goes and still has connections
+		case change.IsSpare(b.section.Name): // elsewhere it may be a server that goes but still has connections
 			text += "  server " + name + " " + state.Address.String() + " disabled\n"
 		}
 	}
 	return text
 }
 
-// told returns what a process says of a server that its line does not say.
+// told returns the fields in which the process differs from the line of a server.
 func told(s *config.Server, state change.ServerState) map[string]string {
 	set := make(map[string]string)
 	if address, ok := s.Literal(); ok && state.Address.IsValid() && state.Address != address {
@@ -133,7 +133,7 @@ func told(s *config.Server, state change.ServerState) map[string]string {
 	return set
 }
 
-// runningFiles returns the files as the process has them.
+// runningFiles returns the files with their contents in the process.
 func runningFiles(stored *config.Config, p *change.Process) (files []config.File, changed bool) {
 	files = slices.Clone(stored.Files)
 	for i, f := range files {
@@ -179,8 +179,8 @@ func sameEntries(a, b []byte) bool {
 	return slices.Equal(x, y)
 }
 
-// eachServer returns the text of a section with other lines for its servers. An
-// empty line takes a server away.
+// eachServer returns the text of a section, with each server line replaced by the result of
+// other. An empty result removes the server.
 func eachServer(s *config.Section, other func(name, line string) string) string {
 	var b strings.Builder
 	for line := range strings.Lines(s.Text) {
@@ -193,8 +193,7 @@ func eachServer(s *config.Section, other func(name, line string) string) string 
 	return b.String()
 }
 
-// withValues returns a server line with other values of fields that change at
-// runtime.
+// withValues returns a server line with other values for fields that change at runtime.
 func withValues(line string, set map[string]string) string {
 	words, err := haproxycfg.RawFields(line)
 	if err != nil {

@@ -45,9 +45,9 @@ func (d *difference) sections() {
 	d.sectionOrder(before, common)
 }
 
-// sectionOrder compares the order of the sections that both have. It counts for
-// those that say something about the sections below them. The others may change
-// places between two of these.
+// sectionOrder compares the order of the sections that both texts have. The order matters for
+// sections that affect the sections below them. Between two of those, the others may change
+// places.
 func (d *difference) sectionOrder(before, after []config.Key) {
 	bound := func(k config.Key) bool {
 		return d.conditional() || k.Kind == "" || k.Kind == "global" || k.Kind == "defaults" || k.Kind == "crt-store"
@@ -66,12 +66,11 @@ func (d *difference) sectionOrder(before, after []config.Key) {
 	}
 }
 
-// conditional reports whether one of the texts has conditional blocks.
 func (d *difference) conditional() bool {
 	return d.current.Index().Conditional() || d.desired.Index().Conditional()
 }
 
-// sortRuns sorts the keys between those that keep their places.
+// sortRuns sorts each run of keys between two bound ones.
 func sortRuns(keys []config.Key, bound func(config.Key) bool) []config.Key {
 	start := 0
 	for i := 0; i <= len(keys); i++ {
@@ -122,7 +121,7 @@ func (d *difference) wholeSection(step change.Step, s *config.Section, r, backen
 	d.add(r, step)
 }
 
-// sectionStep is a step about a section as a whole.
+// sectionStep returns a step about a whole section.
 func sectionStep(action change.Action, s *config.Section) change.Step {
 	step := change.Step{Action: action, Kind: s.Kind, Name: s.Name}
 	if step.Kind == "" {
@@ -158,8 +157,8 @@ func (d *difference) section(have, want *config.Section) {
 	d.lines(want, edits)
 }
 
-// header compares what stands behind the name of a section, and the defaults that
-// apply to it, named or not.
+// header compares the words after the name of a section, and the defaults that apply to it,
+// named or not.
 func (d *difference) header(have, want *config.Section, same bool) {
 	if same && have.Above == want.Above {
 		return
@@ -180,13 +179,12 @@ func (d *difference) header(have, want *config.Section, same bool) {
 	}
 }
 
-// maxNormalised bounds the sections that are brought into the normal form, which
-// takes some hundred times as long as comparing them. Beyond it the text decides.
+// maxNormalised bounds the sections that are brought into the normal form, which takes some
+// hundred times as long as comparing them. Above it the text decides.
 const maxNormalised = 1000
 
-// normalForms brings lines of two versions of a section into the order that the
-// Dataplane API gives them. It has none where the API would lose or change
-// something.
+// normalForms brings the lines of two versions of a section into the order that the Dataplane
+// API gives them. It reports false if the API would lose or change a line.
 func (d *difference) normalForms(have, want *config.Section, before, after []config.Line) (a, b []config.Line, ok bool) {
 	if d.normalised++; d.normalised > maxNormalised || want.Kind == "" {
 		return nil, nil, false
@@ -217,8 +215,8 @@ func normalForm(s *config.Section, lines []config.Line) ([]config.Line, bool) {
 	return nil, false
 }
 
-// moves reports whether a line goes and one with the same words comes, or another one
-// with its keyword. Only then can the normal form show that less differs.
+// moves reports whether a line that comes has the same words, or the same keyword, as a line
+// that goes. Only then can the normal form show a smaller difference.
 func moves(edits []edit) bool {
 	gone := make(map[string]bool)
 	for _, e := range edits {
@@ -234,7 +232,7 @@ func moves(edits []edit) bool {
 	})
 }
 
-// wordsOf is equal for lines with the same words in any order.
+// wordsOf returns the same string for lines with the same words in any order.
 func wordsOf(l config.Line) string {
 	return strings.Join(slices.Sorted(slices.Values(l.Words)), "\x00")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// backend is what of a backend and its defaults decides about its servers.
+// backend is the part of a backend and its defaults that decides about its servers.
 type backend struct {
 	section       *config.Section
 	servers       []config.Server
@@ -23,19 +23,19 @@ type backend struct {
 	dynamicCookie bool
 	used          []string // servers that rules of the backend name
 	tracked       map[string]bool
-	obscure       bool // the words of its lines are not what HAProxy reads
+	obscure       bool // HAProxy may read other words than its lines show
 	ahead         bool // see change.Step
 }
 
-// servers compares the servers of two versions of a section by their names, and
-// reports whether that is possible. Where it is not, the lines decide.
+// servers compares the servers of two versions of a section by their names. It reports
+// whether that is possible. If it is not, the lines decide.
 func (d *difference) servers(have, want *config.Section, before, after []config.Line) bool {
 	if want.Kind != "backend" && want.Kind != "listen" || want.Nth > 0 || d.conditional() {
 		return false
 	}
 	was, is := newBackend(d.current.Index(), have, before), newBackend(d.desired.Index(), want, after)
-	// The process learns of other defaults only at a reload, and has all servers
-	// with them then.
+	// The process learns of other defaults only at a reload, and then applies them to all
+	// servers.
 	was.read(before, is.defaultServer)
 	is.read(after, is.defaultServer)
 	if was.obscure || is.obscure || was.mode == "log" || is.mode == "log" {
@@ -65,8 +65,8 @@ func withoutServers(lines []config.Line) []config.Line {
 	return slices.DeleteFunc(slices.Clone(lines), func(l config.Line) bool { return l.Keyword() == "server" })
 }
 
-// newBackend reads the lines that are no servers. It is obscure where servers
-// cannot be compared one by one.
+// newBackend reads all lines except servers. The result is obscure if its servers cannot be
+// compared one by one.
 func newBackend(x *config.Index, s *config.Section, lines []config.Line) *backend {
 	b := &backend{section: s, byName: make(map[string]int), tracked: make(map[string]bool), balance: change.Balance{Algorithm: "roundrobin"}}
 	for _, defaults := range x.Inherited(s) {
@@ -79,7 +79,7 @@ func newBackend(x *config.Index, s *config.Section, lines []config.Line) *backen
 		servers = servers || l.Keyword() == "server"
 		b.setting(l)
 		b.obscure = b.obscure || l.Words == nil || l.Keyword() == "server-template" ||
-			servers && l.Keyword() == "default-server" // it counts only for the servers below it
+			servers && l.Keyword() == "default-server" // a late default-server counts only for the servers below it
 	}
 	return b
 }
@@ -102,8 +102,8 @@ func (b *backend) setting(l config.Line) {
 	}
 }
 
-// read reads the servers. Servers that share a name, or have variables, make the
-// backend obscure.
+// read reads the servers. Servers that share a name or have variables make the backend
+// obscure.
 func (b *backend) read(lines []config.Line, defaults []string) {
 	for _, l := range lines {
 		if l.Keyword() != "server" {
@@ -162,7 +162,7 @@ func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 	d.add(rankServer, step)
 }
 
-// setting returns what to set, or why the field changes only at a reload.
+// setting returns the new value of a field, or why the field changes only at a reload.
 func (d *difference) setting(was *backend, c *change.ServerChange, name string) (s change.Setting, why string) {
 	row := change.FieldRow(name)
 	if row == nil {
@@ -180,7 +180,7 @@ func (d *difference) setting(was *backend, c *change.ServerChange, name string) 
 
 const whyOtherBalance = "the balance changes as well"
 
-// shownValue returns the value of a field in the one form that compares.
+// shownValue returns the value of a field in a form that can be compared.
 func shownValue(s *config.Server, field string) string {
 	value := s.Value(field)
 	switch field {
@@ -225,11 +225,11 @@ func (d *difference) serverComes(was, is *backend, s *config.Server) {
 	d.add(rankServer, step)
 }
 
-// maxAddWords keeps the words of a command, which may be 64, with room for those
-// that are added to them.
+// maxAddWords bounds the words of a server. A command may have 64; the rest is room for the
+// words that the command adds.
 const maxAddWords = 52
 
-// whyNotAddable says why a server cannot be added with its words.
+// whyNotAddable says why a server cannot be added with its words, or returns "".
 func (d *difference) whyNotAddable(b *backend, s *config.Server) string {
 	if _, ok := s.Literal(); !ok {
 		return "only a server with an IP address and a port can be added at runtime"
@@ -293,7 +293,7 @@ func (d *difference) serverGoes(was, is *backend, s *config.Server) {
 	d.add(rankServerGone, step)
 }
 
-// whyNamed says what names a server, or "".
+// whyNamed says what names a server, or returns "".
 func (d *difference) whyNamed(was, is *backend, name string) string {
 	switch {
 	case slices.Contains(was.used, name), slices.Contains(is.used, name):
@@ -306,16 +306,16 @@ func (d *difference) whyNamed(was, is *backend, name string) string {
 	return ""
 }
 
-// sampled reports whether a sample fetch may name a server, which HAProxy then does
-// not delete. One without a backend is taken to mean any backend.
+// sampled reports whether a sample fetch may name a server. HAProxy then does not delete it.
+// A sample fetch without a backend counts for every backend.
 func (d *difference) sampled(backend, server string) bool {
 	return d.names("srv "+server) || d.names("srv "+backend+"/"+server)
 }
 
-// names reports whether the current text has an absolute path or a file that a keyword
-// names, such as @system-ca; a server behind "track "; or one as the argument of a
-// sample fetch ("srv "). It looks at all sections once: there may be as many servers
-// as lines.
+// names reports whether the current text has one of these: an absolute path, or a file after
+// a keyword, such as @system-ca; "track " and a server that another one tracks; "srv " and a
+// server in a sample fetch. It reads all sections once, because there may be as many
+// questions as servers.
 func (d *difference) names(what string) bool {
 	if d.named == nil {
 		d.named = make(map[string]bool)
@@ -330,7 +330,7 @@ func (d *difference) names(what string) bool {
 	return d.named[what]
 }
 
-// serverOrder shows that servers that stay changed places.
+// serverOrder adds a step if servers that stay changed places.
 func (d *difference) serverOrder(was, is *backend) {
 	old, now := kept(was.names(), is.names())
 	if slices.Equal(old, now) {

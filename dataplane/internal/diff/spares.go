@@ -10,13 +10,13 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// spare is a backend of the process that waits for a new one.
+// spare is a backend of the process that a new one may take.
 type spare struct {
 	section *config.Section
-	process string // its name there
+	process string // its name in the process
 	lines   []config.Line
 	header  config.Header
-	others  []config.Line // that are no servers
+	others  []config.Line // lines that are not servers
 	taken   bool
 	why     string // why no new backend can take it
 }
@@ -25,12 +25,12 @@ func newSpare(s *config.Section, process string, lines []config.Line) *spare {
 	return &spare{section: s, process: process, lines: lines, header: s.Header(), others: withoutServers(lines)}
 }
 
-// like reports whether both backends differ in nothing but name and servers.
+// like reports whether two backends differ only in name and servers.
 func (s *spare) like(other *spare) bool {
 	return slices.EqualFunc(s.others, other.others, config.Line.Equal) && s.header.From == other.header.From && slices.Equal(s.header.Rest, other.header.Rest)
 }
 
-// spares returns the spare backends of the current text, which are read once.
+// spares returns the spare backends of the current text. It reads them once.
 func (d *difference) spares() []*spare {
 	if d.pool != nil {
 		return *d.pool
@@ -47,7 +47,7 @@ func (d *difference) spares() []*spare {
 	return pool
 }
 
-// whyNoSpare says why a spare backend serves nobody, or "" if it can.
+// whyNoSpare says why a backend cannot serve as a spare one, or returns "".
 func (d *difference) whyNoSpare(s *spare) string {
 	lines := s.lines
 	for _, defaults := range d.current.Index().Inherited(s.section) {
@@ -66,8 +66,8 @@ func (d *difference) whyNoSpare(s *spare) string {
 	return ""
 }
 
-// spareChanges makes the steps from that one on wait for a reload if they change a spare
-// backend: in the process, it may be another backend by now.
+// spareChanges makes the steps from index since on wait for a reload if they change a spare
+// backend. In the process, it may be used for another backend by now.
 func (d *difference) spareChanges(s *config.Section, since int) {
 	if s.Kind != "backend" || !change.IsSpare(s.Name) {
 		return
@@ -88,7 +88,7 @@ const (
 	whySpare      = "spare backends come, go and change only at a reload"
 )
 
-// backendComes is the step of a new backend.
+// backendComes returns the step for a new backend.
 func (d *difference) backendComes(s *config.Section) change.Step {
 	step := sectionStep(change.Create, s)
 	step.Section = s.Key()
@@ -125,8 +125,8 @@ func (d *difference) backendComes(s *config.Section) change.Step {
 	return step
 }
 
-// fromDefaults reports whether a backend has all its lines but servers from a defaults
-// section with a name.
+// fromDefaults reports whether a backend has all its lines, except servers, from a named
+// defaults section.
 func (d *difference) fromDefaults(x *config.Index, s *config.Section) bool {
 	chain := x.Inherited(s)
 	if len(chain) == 0 || s.Nth > 0 || change.IsSpare(s.Name) || d.conditional() {
@@ -136,8 +136,9 @@ func (d *difference) fromDefaults(x *config.Index, s *config.Section) bool {
 	return !last.Unnamed && last.Nth == 0 && len(s.Header().Rest) == 0 && len(withoutServers(s.Lines())) == 0
 }
 
-// makes returns what has HAProxy make a new backend from its defaults. It returns nil
-// for a backend of other kind, and why HAProxy cannot make it otherwise.
+// makes returns the change by which HAProxy makes a new backend from its defaults. Otherwise
+// it returns nil, and why HAProxy cannot make the backend. The reason is "" for other kinds
+// of backends.
 func (d *difference) makes(s *config.Section) (do *change.Do, why string) {
 	if d.target.Names.Has(s.Name) || !d.fromDefaults(d.desired.Index(), s) {
 		return nil, ""
@@ -164,8 +165,8 @@ func (d *difference) makes(s *config.Section) (do *change.Do, why string) {
 	return do, ""
 }
 
-// otherHas reports whether a proxy of the current text that is no backend, or a defaults
-// section, has that name: HAProxy takes it once. It looks at all sections once.
+// otherHas reports whether a frontend, listen or defaults section of the current text has
+// that name: HAProxy does not allow two. It reads all sections once.
 func (d *difference) otherHas(name string) bool {
 	if d.others == nil {
 		d.others = make(map[string]bool)
@@ -178,7 +179,8 @@ func (d *difference) otherHas(name string) bool {
 	return d.others[name]
 }
 
-// whyNoOtherName says why the process cannot have a backend under another name.
+// whyNoOtherName says why the process cannot have a backend under another name, or returns
+// "".
 func (d *difference) whyNoOtherName(s *config.Section) string {
 	switch {
 	case len(d.spares()) == 0 && !d.target.Names.Has(s.Name), d.conditional():
@@ -192,8 +194,8 @@ func (d *difference) whyNoOtherName(s *config.Section) string {
 		d.namedIn(s.Name, true), leads(d.current, s.Name, false))
 }
 
-// fitting returns what the new backend could take, the best first. One that was there
-// before can only come back as what it was.
+// fitting returns the spare backends that a new backend could take, the best first. A backend
+// that the process still has can only come back in its own place.
 func (d *difference) fitting(s *config.Section) []*spare {
 	if name, ok := d.target.Names.Of(s.Name); ok && name.Gone != nil {
 		was := config.Empty().With(name.Gone.Text).Index().List[0]
@@ -203,7 +205,7 @@ func (d *difference) fitting(s *config.Section) []*spare {
 	return d.spares()
 }
 
-// takes returns what makes a spare backend the new one, or why that cannot be.
+// takes returns the change by which a new backend takes a spare one, or why it cannot.
 func (d *difference) takes(want, one *spare) (do *change.Do, why string) {
 	s := want.section
 	switch {
@@ -225,8 +227,8 @@ func (d *difference) takes(want, one *spare) (do *change.Do, why string) {
 		Publish: one.process == s.Name && d.target.WhyNot(change.BackendFromDefaults, change.Create, "") == ""}, ""
 }
 
-// serversTold returns what the servers of a backend of the process are told so that they are
-// those of another one, or why that cannot be.
+// serversTold returns the changes that give a backend of the process the servers of another
+// one, or why that is not possible.
 func (d *difference) serversTold(have, want *config.Section, before, after []config.Line) (dos []*change.Do, why string) {
 	sub := &difference{current: d.current, desired: d.desired, target: d.target, named: d.named}
 	ok := sub.servers(have, want, before, after)
@@ -246,7 +248,7 @@ func (d *difference) serversTold(have, want *config.Section, before, after []con
 	return dos, ""
 }
 
-// changes says that a spare backend differs from what is wanted of it, or returns "".
+// changes says that the desired text changes a spare backend, or returns "".
 func (d *difference) changes(one *spare) string {
 	if s := d.desired.Index().Find(config.Key{Kind: "backend", Name: one.process}); s == nil || !slices.EqualFunc(s.Lines(), one.section.Lines(), config.Line.Equal) {
 		return "it changes itself"
@@ -254,18 +256,18 @@ func (d *difference) changes(one *spare) string {
 	return ""
 }
 
-// sameDefaults reports whether a backend inherits the same as a spare one.
+// sameDefaults reports whether two backends inherit the same defaults.
 func (d *difference) sameDefaults(have, want *config.Section) bool {
 	return slices.EqualFunc(d.current.Index().Inherited(have), d.desired.Index().Inherited(want),
 		func(a, b *config.Section) bool { return a.Text == b.Text })
 }
 
-// maxGone bounds the backends that a process has and its configuration does not.
+// maxGone bounds the backends that only the process still has.
 const maxGone = 256
 
-// backendGoes is the step of a backend that is no longer wanted. Where there are
-// spare backends, it may stay in the process until the next reload. One from defaults
-// stays until HAProxy can delete it.
+// backendGoes returns the step for a backend that is no longer wanted. If there are spare
+// backends, it may stay in the process until the next reload. A backend from defaults stays
+// until HAProxy can delete it.
 func (d *difference) backendGoes(s *config.Section) change.Step {
 	step := sectionStep(change.Delete, s)
 	do, why := d.leaves(s)
@@ -311,8 +313,8 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 	return do, why
 }
 
-// whyNoValue says why a map cannot lead to a backend, or "". One that is gone serves
-// nobody, and yet HAProxy would find it.
+// whyNoValue says why a map cannot lead to a backend, or returns "". HAProxy would still find
+// a deleted backend, but its servers no longer serve.
 func (d *difference) whyNoValue(value string) string {
 	if d.target.Names.Taken(value) {
 		return fmt.Sprintf("the process has backend %s as %s until the next reload", d.target.Names.Backend(value), value)
@@ -324,8 +326,8 @@ func (d *difference) whyNoValue(value string) string {
 	return fmt.Sprintf("backend %s is gone, and the process has it until the next reload", value)
 }
 
-// comingBackends returns the texts of the backends that come without a reload, by the
-// running sections that they follow.
+// comingBackends returns the texts of the backends that come without a reload. The keys are
+// the running sections that they follow.
 func (p *part) comingBackends() map[config.Key]string {
 	comes := make(map[config.Key]bool)
 	for i := range p.steps {
@@ -337,7 +339,7 @@ func (p *part) comingBackends() map[config.Key]string {
 		return nil
 	}
 	texts := make(map[config.Key]string)
-	var last *config.Key // of the sections so far, that the process has
+	var last *config.Key // the last section so far that the process has
 	for _, s := range p.desired.Index().Numbered() {
 		key := s.Key()
 		if p.running.Index().Find(key) != nil {

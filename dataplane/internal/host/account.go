@@ -13,11 +13,11 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// account is the one that HAProxy runs under. It is nil if HAProxy runs as this
-// process does.
+// account is the account that HAProxy runs under. It is nil if HAProxy runs under the account
+// of this process.
 type account struct{ *haproxyctl.Account }
 
-// DefaultUser returns the account for HAProxy where none is named, or "".
+// DefaultUser returns the account for HAProxy if none is named, or "".
 func DefaultUser() string {
 	found, err := haproxyctl.FindAccount("")
 	if err != nil || found == nil {
@@ -26,8 +26,8 @@ func DefaultUser() string {
 	return found.Name
 }
 
-// findAccount looks up the account for HAProxy. To attach to a HAProxy that
-// another program started takes none.
+// findAccount looks up the account for HAProxy. A Host that attaches to the HAProxy of
+// another program needs none.
 func findAccount(name string, noStart bool) (*account, error) {
 	found, err := haproxyctl.FindAccount(name)
 	if err != nil && name == "" && noStart || found == nil && err == nil {
@@ -36,7 +36,7 @@ func findAccount(name string, noStart bool) (*account, error) {
 	return &account{found}, err
 }
 
-// own lets the group of the account read a file or enter a folder of ours.
+// own gives the group of the account access to a file or folder of ours.
 func (a *account) own(at string) error {
 	if a == nil {
 		return nil
@@ -52,10 +52,10 @@ func (a *account) own(at string) error {
 	return errors.Join(os.Chown(at, 0, a.GID), os.Chmod(at, mode))
 }
 
-// mayNotBecome refuses a line of the desired configuration that HAProxy has the rights
-// for only as root, unless the running one has it. The new worker would end there, up to
-// HAProxy 3.0 when the old one has been told to go, and take the whole HAProxy with it.
-// The account of a HAProxy that another program runs is not known.
+// mayNotBecome refuses a new line of the global section that needs root if HAProxy does not
+// run as root. With such a line the new worker would end, and take the whole HAProxy with it.
+// Up to HAProxy 3.0 it would end after the old worker was told to go. For a HAProxy that
+// another program runs, the account is unknown, so mayNotBecome refuses nothing.
 func (h *Host) mayNotBecome(running, desired *config.Config) error {
 	uid, gid := h.user(), os.Getegid()
 	if h.account != nil {
@@ -82,9 +82,9 @@ func (h *Host) mayNotBecome(running, desired *config.Config) error {
 	return nil
 }
 
-// needsRoot reports whether a line of the global section takes the rights of root in a
-// process with these ids. An id of 0 changes nothing for HAProxy, and a name that is
-// unknown is an error of the configuration.
+// needsRoot reports whether a process with these ids needs root for a line of the global
+// section. An id of 0 changes nothing for HAProxy. An unknown name is an error of the
+// configuration.
 func needsRoot(l config.Line, uid, gid string) bool {
 	id, have := l.Word(1), uid
 	switch l.Keyword() {

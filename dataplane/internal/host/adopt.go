@@ -15,17 +15,17 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// orphan is the master of a HAProxy that the Run of a killed process left.
+// orphan is the master of a HAProxy that was left when the process of its Run was killed.
 type orphan struct {
 	*os.Process
-	began  string // when, for the kernel: its id alone may come again
+	began  string // start time in the kernel, because another process may get the same id
 	binary string
 }
 
-// findOrphan finds the HAProxy of this folder by its command line, so that it finds
-// one that is about to start or that hangs, too. It returns nil if there is none. The
-// error wraps [config.ErrBusy] for one that another program or account runs, and is
-// errReloads if it cannot tell now.
+// findOrphan finds the HAProxy of this folder by its command line. That way it also finds one
+// that is about to start or that hangs. It returns nil if there is none. The error wraps
+// [config.ErrBusy] if another program or account runs it. The error is errReloads if
+// findOrphan cannot tell now.
 func (h *Host) findOrphan() (*orphan, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *Host) findOrphan() (*orphan, error) {
 		if !slices.Contains(h.masterArguments(pid), "-W") {
 			continue
 		}
-		process, err := os.FindProcess(pid) // from here on the id is not given to another process
+		process, err := os.FindProcess(pid) // from here on no other process gets the id
 		args, now := h.masterArguments(pid), readStat(pid)
 		switch {
 		case err != nil || args == nil || now.ended():
@@ -64,12 +64,13 @@ func (h *Host) findOrphan() (*orphan, error) {
 	return found, nil
 }
 
-// errReloads is for a HAProxy without a command line, which it has for a moment when
-// it replaces itself in a reload.
+// errReloads is for a HAProxy without a command line: it has none for a moment while it
+// replaces itself in a reload.
 var errReloads = errors.New("a HAProxy reloads")
 
-// masterArguments returns the command line of a process that leads its group, as
-// each master does, and that reads the configuration of this folder; else nil.
+// masterArguments returns the command line of a process that leads its process group, as each
+// master does, and that reads the configuration of this folder. It returns nil for any other
+// process.
 func (h *Host) masterArguments(pid int) []string {
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	args := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
@@ -80,7 +81,7 @@ func (h *Host) masterArguments(pid int) []string {
 	return args
 }
 
-// adopt takes over a HAProxy. It is no child of this process.
+// adopt takes over a HAProxy that is not a child of this process.
 func (h *Host) adopt(left *orphan) *process {
 	binary, err := haproxyctl.FindBinary(h.opts.Binary)
 	if err == nil && left.binary != binary {
@@ -105,11 +106,11 @@ func (h *Host) adopt(left *orphan) *process {
 	})
 }
 
-// lookForEnd is how often an adopted HAProxy is looked at.
+// lookForEnd is the time between two checks whether an adopted HAProxy still runs.
 const lookForEnd = 50 * time.Millisecond
 
-// awaitOrphan returns the HAProxy to adopt. If there is none, it waits until no other
-// one listens on the master socket: to start one would take its sockets away.
+// awaitOrphan returns the HAProxy to adopt. If there is none, it waits until no other HAProxy
+// listens on the master socket, because starting another one would take its sockets away.
 func (h *Host) awaitOrphan(ctx context.Context) (left *orphan, err error) {
 	var master int
 	late := pollFor(h.orphans, func() bool {
@@ -138,20 +139,20 @@ func (h *Host) user() int {
 	return os.Geteuid()
 }
 
-// procStat is what the kernel says of a process, see proc_pid_stat(5).
+// procStat is the description of a process by the kernel, see proc_pid_stat(5).
 type procStat struct {
 	name, state, began string
 	group, user        int
 }
 
-// ended holds for a process that only waits for its parent to notice, too.
+// ended is also true for a zombie, which only waits for its parent.
 func (s procStat) ended() bool { return s.state == "" || strings.Contains("ZX", s.state) }
 
-// readStat returns the zero procStat for a process that is gone.
+// readStat returns the zero procStat if the process no longer exists.
 func readStat(pid int) (s procStat) {
 	raw, err1 := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	info, err2 := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	// The name stands in parentheses and may hold anything.
+	// The name stands in parentheses and may contain any character.
 	begin, end := bytes.IndexByte(raw, '('), bytes.LastIndexByte(raw, ')')
 	fields := strings.Fields(string(raw[end+1:]))
 	_, users, _ := strings.Cut(string(info), "\nUid:")

@@ -1,14 +1,13 @@
-// Package host runs one HAProxy in master-worker mode on this machine: its
-// stored configuration, its process, and the Sync that brings both to a desired
-// configuration.
+// Package host runs one HAProxy in master-worker mode on this machine: its stored
+// configuration, its process, and the Sync that brings both to a desired configuration.
 //
-// The files are stored as generations. A generation is a folder with
-// haproxy.cfg and the folders of the other files, and "current" is a symbolic
-// link to one of them. One rename changes all files at once, and another one
-// goes back. A runtime change of one file takes one rename in the generation.
+// The files are stored as generations. A generation is a folder with haproxy.cfg and the
+// folders of the other files, and "current" is a symbolic link to one of them. One rename
+// changes all files at once, and another one goes back. A runtime change of one file takes
+// one rename in the generation.
 //
-// A plan of runtime changes is told first and stored after it (tell.go). All else is
-// stored first.
+// Sync makes a plan of runtime changes in the process first, and then stores it (tell.go). It
+// stores everything else first.
 package host
 
 import (
@@ -52,37 +51,37 @@ type Host struct {
 	opts    Options
 	layout  config.Layout
 	log     *slog.Logger
-	account *account // nil: HAProxy runs as this process does
+	account *account // nil: HAProxy runs under the account of this process
 	master  haproxyctl.Master
 	store   *store
 
 	status status
 
-	turn chan struct{} // holds one token; its holder may touch the next fields
+	turn chan struct{} // holds one token; its holder owns the next fields
 
-	running *config.Config // what the worker runs; nil if not known
-	worker  int            // the process that running is about
-	doubt   bool           // the process may run something else: read again and reload once
+	running *config.Config // the configuration of the worker; nil if unknown
+	worker  int            // the process that running belongs to
+	doubt   bool           // the process may run something else: read everything again and reload once
 	failed  bool           // HAProxy could not load the configuration of the last reload
-	leaving socket.Leaving // servers that go and still have connections
-	names   *change.Names  // what the worker calls backends
-	began   time.Time      // the worker; zero if not known
+	leaving socket.Leaving // servers that go but still have connections
+	names   *change.Names  // names of backends in the worker
+	began   time.Time      // start of the worker; zero if unknown
 
 	requests chan startRequest // to Run
-	runs     atomic.Int32      // calls of Run under way
+	runs     atomic.Int32      // number of calls of Run under way
 
-	reloads atomic.Bool // the master was told to reload, and that is not over
+	reloads atomic.Bool // the master is reloading on our command
 
-	grace      time.Duration // for requests under way when Run ends
-	orphans    time.Duration // for a HAProxy of another program to end
-	waitForRun time.Duration // for Run to begin, in Sync
+	grace      time.Duration // for open requests when Run ends
+	orphans    time.Duration // for the end of a HAProxy of another program
+	waitForRun time.Duration // for Sync to wait until Run begins
 }
 
-// maxSocketPath leaves room for what HAProxy appends to the path while it
-// binds, within the 108 bytes of sockaddr_un.
+// maxSocketPath bounds the paths of sockets. sockaddr_un has 108 bytes, and HAProxy appends
+// to the path while it binds.
 const maxSocketPath = 90
 
-// DefaultMaxOldWorkers is what zero means in [Options].
+// DefaultMaxOldWorkers is the default of MaxOldWorkers in [Options].
 const DefaultMaxOldWorkers = 8
 
 // New prepares a Host. It does not touch the disk.
@@ -127,8 +126,8 @@ func New(opts Options) (*Host, error) {
 	return h, nil
 }
 
-// SetFailpoint is for tests: f hears "before X" and "after X" of each step that
-// changes the folder. A process that never returns from f is as good as killed.
+// SetFailpoint is for tests. It calls f with "before X" and "after X" around each step that
+// changes the folder. A process in which f never returns is as good as killed.
 func (h *Host) SetFailpoint(f func(step string)) { h.store.failpoint = f }
 
 // SetGrace is for tests. They call it before Run.
@@ -152,7 +151,7 @@ func (h *Host) Current(ctx context.Context) (*config.Config, error) {
 	return stored, fail("read", err)
 }
 
-// Probe says which HAProxy runs. It returns the zero Target if none does.
+// Probe returns the version of the running HAProxy. It returns the zero Target if none runs.
 func (h *Host) Probe(ctx context.Context) (change.Target, error) {
 	procs, err := h.master.Procs(ctx)
 	if err != nil && !haproxyctl.Absent(err) {
@@ -164,7 +163,7 @@ func (h *Host) Probe(ctx context.Context) (change.Target, error) {
 	return s.target, fail("probe", err)
 }
 
-// lock waits for its turn, no longer than ctx allows.
+// lock waits for the turn of a call, no longer than ctx allows.
 func (h *Host) lock(ctx context.Context) error {
 	begin := time.Now()
 	if ctx.Err() == nil {
@@ -177,7 +176,7 @@ func (h *Host) lock(ctx context.Context) error {
 	return fail("wait", waited(ctx, begin, "the call before this one did not end"))
 }
 
-// waited words the end of a context.
+// waited returns the error for the end of a context.
 func waited(ctx context.Context, begin time.Time, what string) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -187,7 +186,7 @@ func waited(ctx context.Context, begin time.Time, what string) error {
 
 func (h *Host) unlock() { h.turn <- struct{}{} }
 
-// fail wraps an error, unless it says already where it comes from.
+// fail wraps an error, unless the error names its stage already.
 func fail(stage string, err error) error {
 	if err == nil {
 		return nil

@@ -26,13 +26,13 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// mayReload lets the Sync do without a reload if there can be none now.
+// mayReload makes the Sync do without a reload if none is possible now.
 func (s *syncing) mayReload(procs haproxyctl.Procs) {
 	s.held = s.whyHeld(procs)
 	s.limits.NoReload = s.limits.NoReload || s.held != nil
 }
 
-// whyHeld says why there can be no reload now.
+// whyHeld says why no reload is possible now, or returns nil.
 func (s *syncing) whyHeld(procs haproxyctl.Procs) error {
 	switch most := s.h.opts.MaxOldWorkers; {
 	case s.pid == 0:
@@ -48,8 +48,8 @@ func (s *syncing) whyHeld(procs haproxyctl.Procs) error {
 	return s.h.tryToListen(s.running, s.desired, procs)
 }
 
-// withoutFiles tells the process what takes no reload where nothing can be stored, as on
-// a full disk. A later Sync stores it. A HAProxy that starts before that lacks it.
+// withoutFiles makes the changes that need no reload if nothing can be stored, as on a full
+// disk. A later Sync stores them. If HAProxy starts before that, it lacks them.
 func (s *syncing) withoutFiles(ctx context.Context, why string, full error) error {
 	h := s.h
 	if why != "" || s.conn == nil {
@@ -72,20 +72,20 @@ func (s *syncing) withoutFiles(ctx context.Context, why string, full error) erro
 	return errors.Join(full, err)
 }
 
-// noReusePort makes HAProxy share no addresses: its own processes have them, then.
+// noReusePort makes HAProxy share no addresses. Then its own processes occupy them.
 const noReusePort = "noreuseport"
 
-// listener is a TCP address that a configuration has HAProxy listen on.
+// listener is a TCP address on which a configuration makes HAProxy listen.
 type listener struct {
 	address netip.AddrPort
 	only6   int // value of IPV6_V6ONLY; -1: the default of the kernel
 	line    int
 }
 
-// listenersOf finds the addresses of a text. Those whose meaning only HAProxy knows
-// are missing: names of hosts, variables, sockets that are no TCP, interfaces, network
-// namespaces, and everything in a text with conditional blocks. Those of sections that
-// are disabled are missing, too: HAProxy does not bind them.
+// listenersOf returns the addresses of a text. It skips addresses that only HAProxy
+// understands: names of hosts, variables, sockets that are not TCP, interfaces, network
+// namespaces, and everything in a text with conditional blocks. It also skips disabled
+// sections, because HAProxy does not bind their addresses.
 func listenersOf(x *config.Index) map[netip.AddrPort]listener {
 	all := make(map[netip.AddrPort]listener)
 	if x.Conditional() || x.Contains(noReusePort) {
@@ -103,7 +103,7 @@ func listenersOf(x *config.Index) map[netip.AddrPort]listener {
 			}
 		}
 		switch {
-		case disabled && x.List[i].Kind == "defaults": // which sections inherit it is not worth a rule
+		case disabled && x.List[i].Kind == "defaults": // this is too rare for a rule about the sections that inherit it
 			return make(map[netip.AddrPort]listener)
 		case !disabled:
 			maps.Copy(all, own)
@@ -112,7 +112,7 @@ func listenersOf(x *config.Index) map[netip.AddrPort]listener {
 	return all
 }
 
-// addListeners adds those of a line "bind" or "stats socket".
+// addListeners adds the addresses of a line "bind" or "stats socket".
 func addListeners(all map[netip.AddrPort]listener, l config.Line, number int) {
 	at := 1
 	if l.Keyword() == "stats" && l.Word(1) == "socket" {
@@ -170,14 +170,14 @@ func parseBind(s string) (ip netip.Addr, first, last int, ok bool) {
 	return ip, first, last, errors.Join(err1, err2, err3) == nil && ip.Zone() == "" && first > 0 && last <= 65535
 }
 
-// tryToListen binds each address that the desired configuration adds to the running
-// one, as HAProxy would in a reload, and releases it. HAProxy itself pauses all of its
-// listeners for 2 to 3 s before it gives a reload up because of one address.
+// tryToListen binds each address that the desired configuration adds to the running one, as
+// HAProxy would in a reload, and releases it. In a reload, HAProxy itself pauses all of its
+// listeners for 2 to 3 s before it gives up because of one address.
 //
-// It binds and never listens, so that no connection arrives. Like HAProxy it shares
-// addresses among sockets of one account (SO_REUSEPORT). What it cannot judge it
-// leaves to HAProxy: an address that another of its processes has, and an account or
-// a network namespace that this process cannot act in.
+// It binds and never listens, so no connection arrives. Like HAProxy it shares addresses
+// among sockets of one account (SO_REUSEPORT). It leaves two cases to HAProxy: an address
+// that another process of HAProxy has, and an account or a network namespace in which this
+// process cannot act.
 func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Procs) error {
 	fresh := listenersOf(desired.Index())
 	before := listenersOf(running.Index())
@@ -200,8 +200,8 @@ func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Pro
 	return &config.Error{Stage: "reload", File: config.MainFile, Line: line, Err: &worded{config.ErrListen.Error(), errors.Join(config.ErrListen, config.ErrReload)}, Output: text}
 }
 
-// cannotListen says which of the addresses a HAProxy of that user cannot have, and
-// which line is the first with one.
+// cannotListen says which addresses a HAProxy of that user cannot bind. It also returns the
+// first line with such an address.
 func (h *Host) cannotListen(all map[netip.AddrPort]listener, uid int, procs haproxyctl.Procs) (line int, text string) {
 	sorted := slices.SortedFunc(maps.Values(all), func(a, b listener) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), a.address.Compare(b.address))
@@ -221,8 +221,8 @@ func (h *Host) cannotListen(all map[netip.AddrPort]listener, uid int, procs hapr
 	return line, strings.Join(texts, ", ")
 }
 
-// listensInstead says who has the addresses of the stored configuration, for a HAProxy
-// that does not start.
+// listensInstead says which processes have the addresses of the stored configuration. It
+// explains why a HAProxy does not start.
 func (h *Host) listensInstead() string {
 	text, _ := os.ReadFile(h.layout.ConfigPath())
 	_, who := h.cannotListen(listenersOf(config.Empty().With(string(text)).Index()), h.user(), haproxyctl.Procs{})
@@ -241,7 +241,7 @@ func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs, sockets fun
 			return ""
 		}
 		if pid == 0 && h.opts.NoStart {
-			return "" // it may be one of those, if this process sees others by their numbers
+			return "" // HAProxy may have it, if this process sees its processes by other numbers
 		}
 		if pid == 0 {
 			return "another process has the address, which this account may not see"
@@ -250,36 +250,36 @@ func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs, sockets fun
 		return fmt.Sprintf("process %d (%s) has the address", pid, printable.Text(string(bytes.TrimSpace(name))))
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		return "no interface of this host has the address"
-	case errors.Is(err, unix.EACCES) && h.account != nil && !h.opts.NoStart: // HAProxy has our rights, then
+	case errors.Is(err, unix.EACCES) && h.account != nil && !h.opts.NoStart: // HAProxy then has our rights
 		return "account " + h.account.Name + " lacks CAP_NET_BIND_SERVICE for a port this low"
 	}
 	return ""
 }
 
-// accountOf returns the user for whom a process makes sockets. It reports false if
-// this process cannot make such sockets, or not in the same network.
+// accountOf returns the user for whom a process makes sockets. It reports false if this
+// process cannot make sockets for that user in the same network namespace.
 func accountOf(pid int) (uid int, ok bool) {
 	ours, err1 := os.Readlink("/proc/self/ns/net")
 	theirs, err2 := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid))
 	status, err3 := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, line, _ := strings.Cut(string(status), "\nUid:")
 	_, err4 := fmt.Sscan(line, new(int), new(int), new(int), &uid) // real, effective, saved, file system
-	if errors.Is(err2, os.ErrPermission) {                         // of a process that changed its account: it is not ours to see
+	if errors.Is(err2, os.ErrPermission) {                         // the process changed its account, so we may not see its namespace
 		theirs, err2 = ours, nil
 	}
 	mine := os.Geteuid()
 	return uid, errors.Join(err1, err2, err3, err4) == nil && ours == theirs && (mine == 0 || mine == uid)
 }
 
-// bindAs binds addresses as that user and releases them. It returns the errors, none
-// where this process may not act as the user.
+// bindAs binds addresses as that user and releases them. It returns the errors by address,
+// and none if this process may not act as the user.
 func bindAs(uid int, all []listener) map[netip.AddrPort]error {
 	failed := make(map[netip.AddrPort]error)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		const none = -1 // which changes nothing, and tells what is
+		const none = -1 // an invalid id: it changes nothing and returns the current id
 		was, _ := unix.SetfsuidRetUid(uid)
 		if now, _ := unix.SetfsuidRetUid(none); now == uid {
 			for _, l := range all {
@@ -290,7 +290,7 @@ func bindAs(uid int, all []listener) map[netip.AddrPort]error {
 		}
 		_, _ = unix.SetfsuidRetUid(was)
 		if now, _ := unix.SetfsuidRetUid(none); now == was {
-			runtime.UnlockOSThread() // or the thread ends, and with it children that have Pdeathsig
+			runtime.UnlockOSThread() // otherwise the thread ends, and the kernel ends its children that have Pdeathsig
 		}
 	}()
 	<-done
@@ -317,14 +317,14 @@ func (l listener) bind() error {
 	return errors.Join(err, unix.Bind(fd, to))
 }
 
-// taken is a TCP socket that listens, and a process that has it, 0 if not known.
+// taken is a listening TCP socket and a process that has it, 0 if unknown.
 type taken struct {
 	address, port string // as in /proc/net/tcp
 	pid           int
 }
 
-// allTaken finds the sockets of this network namespace. It looks at each file of each
-// process.
+// allTaken returns the listening sockets of this network namespace. It reads each open file
+// of each process.
 func allTaken() (all []taken) {
 	owners := make(map[string]int)
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
@@ -347,9 +347,8 @@ func allTaken() (all []taken) {
 	return all
 }
 
-// ownerOf finds the process that listens on an address, or on all addresses of the
-// host, at that port: if possible one that does not give way. It is 0 if that cannot be
-// known.
+// ownerOf returns the process that listens at that port, on the address or on all addresses
+// of the host. It prefers a process that does not give way. It returns 0 if it cannot know.
 func ownerOf(all []taken, address netip.AddrPort, givesWay func(pid int) bool) (pid int) {
 	port := fmt.Sprintf("%04X", address.Port())
 	for _, t := range all {
@@ -360,8 +359,8 @@ func ownerOf(all []taken, address netip.AddrPort, givesWay func(pid int) bool) (
 	return pid
 }
 
-// overlap reports whether an address of /proc/net, words of 32 bits in the order of
-// the processor, is that one, or either stands for all addresses.
+// overlap reports whether an address of /proc/net equals ip, or one of both stands for all
+// addresses. /proc/net has words of 32 bits in the byte order of the processor.
 func overlap(hex string, ip netip.Addr) bool {
 	var raw []byte
 	for i := 0; i+8 <= len(hex); i += 8 {

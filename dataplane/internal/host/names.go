@@ -12,7 +12,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/socket"
 )
 
-// storedNames is the content of the file that says what a worker calls backends.
+// storedNames is the content of the file with the names of backends in a worker.
 type storedNames struct {
 	Worker   int           `json:"worker"`
 	Began    time.Time     `json:"began"`
@@ -22,15 +22,16 @@ type storedNames struct {
 // namesFile is not in run, where HAProxy may write.
 const namesFile = ".names.json"
 
-// clocksDiffer is how far two readings of when a worker began may be apart: it tells
-// seconds.
+// clocksDiffer bounds the difference between two readings of the start of one worker: HAProxy
+// reports seconds.
 const clocksDiffer = 2 * time.Second
 
-// sameBegin tells apart two workers with one process id, as containers have.
+// sameBegin reports whether two starts are of the same worker. In containers, two workers may
+// have the same process id.
 func sameBegin(a, b time.Time) bool { return a.Sub(b).Abs() <= clocksDiffer }
 
-// meet finds out whether the worker is the one of the last Sync. If it is another one,
-// only the stored table tells its names.
+// meet finds out whether the worker is that of the last Sync. The names of another worker are
+// only in the stored table.
 func (s *syncing) meet() {
 	h := s.h
 	if s.pid == 0 {
@@ -40,7 +41,7 @@ func (s *syncing) meet() {
 		h.worker, h.began, h.running, h.leaving, h.names = s.pid, time.Time{}, nil, make(socket.Leaving), nil
 	}
 	if s.conn == nil {
-		return // it can be told nothing
+		return // it takes no commands
 	}
 	if h.began.IsZero() {
 		h.began = s.conn.Started()
@@ -50,8 +51,8 @@ func (s *syncing) meet() {
 	s.conn.SetNames(h.names)
 }
 
-// loadNames returns the names of that worker. What is stored about another one, or
-// cannot be read, tells nothing: the worker was told nothing before it was stored.
+// loadNames returns the names of that worker. It ignores a file about another worker, and one
+// that it cannot read: names are stored before the worker gets them.
 func (h *Host) loadNames(worker int) *change.Names {
 	var is storedNames
 	raw, err := os.ReadFile(h.store.path(namesFile))
@@ -61,10 +62,10 @@ func (h *Host) loadNames(worker int) *change.Names {
 	return change.NewNames(is.Backends)
 }
 
-// namesFit reports whether the names belong to the stored configuration. They do not if
-// a full disk had room for the names alone, or if another program put older files back.
-// A map would then get a name that the process does not have, and a backend could take a
-// second spare.
+// namesFit reports whether the names belong to the stored configuration. They do not if a
+// full disk had room for the names alone, or if another program put older files back. Then a
+// map would get a name that the process does not have, and a backend could take a second
+// spare.
 func namesFit(names *change.Names, stored *config.Config) bool {
 	return !slices.ContainsFunc(names.List(), func(n change.Name) bool {
 		isStored := stored.Index().Find(config.Key{Kind: "backend", Name: n.Backend}) != nil
@@ -72,8 +73,8 @@ func namesFit(names *change.Names, stored *config.Config) bool {
 	})
 }
 
-// rename stores what the worker will call backends, before it is told. On a full disk
-// it goes without: a process that comes after this one finds that HAProxy lacks the
+// rename stores the names that backends will have in the worker, before the worker gets them.
+// On a full disk it does not store them. The next process then finds that HAProxy lacks the
 // backends, and reloads.
 func (s *syncing) rename(tells []*change.Do) {
 	if after := s.h.names.After(tells); after != s.h.names {
@@ -81,7 +82,8 @@ func (s *syncing) rename(tells []*change.Do) {
 	}
 }
 
-// apply tells the worker. It no longer has the names of backends that it deleted.
+// apply sends the changes to the worker. It then drops the names of backends that the worker
+// deleted.
 func (s *syncing) apply(ctx context.Context, tells []*change.Do) (sent int, err error) {
 	sent, err = s.conn.Apply(ctx, s.h.layout, s.h.leaving, tells)
 	if gone := s.conn.Deleted(); len(gone) > 0 {
@@ -107,9 +109,8 @@ func (s *syncing) storeNames(after *change.Names) {
 	}
 }
 
-// forgetNames is for a worker that has loaded the configuration: it has all names as
-// they are there.
+// forgetNames drops all names: the worker has loaded the configuration and uses its names.
 func (h *Host) forgetNames() {
 	h.names, h.began = nil, time.Time{}
-	_ = os.Remove(h.store.path(namesFile)) // it is about another worker by now
+	_ = os.Remove(h.store.path(namesFile)) // the file is about another worker by now
 }

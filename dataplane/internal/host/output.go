@@ -20,16 +20,16 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// pipeName is the pipe in the folder that haproxy prints to, and stdoutName the one of
-// its standard output, where that is read apart. They have names, so that another
-// process reads on where haproxy outlives this one.
+// pipeName is the named pipe in the folder for the output of haproxy. stdoutName is the one
+// for its standard output, if that is read separately. They have names so that another
+// process can continue to read if haproxy outlives this one.
 const pipeName, stdoutName = ".output", ".stdout"
 
-// pipeSize is how much haproxy prints that nobody reads; the rest is lost.
+// pipeSize bounds the output of haproxy that is not read yet; the rest is lost.
 const pipeSize = 1 << 20
 
-// makePipe makes the pipe for a haproxy that starts. HAProxy gets both ends and
-// never waits: neither a full pipe nor one without a reader stops it.
+// makePipe makes a pipe for a haproxy that starts. HAProxy gets both ends and never waits:
+// neither a full pipe nor a missing reader stops it.
 func (h *Host) makePipe(name string) (from, to *os.File, err error) {
 	at := h.store.path(name)
 	if err := os.Remove(at); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -64,13 +64,13 @@ type output struct {
 	tell func(line string)
 
 	mu    sync.Mutex
-	part  []byte // of a line that is not complete
+	part  []byte // start of an incomplete line
 	lines []string
 }
 
 const keptLines = 500
 
-// maxLine bounds a line that is printed; a longer one counts as several.
+// maxLine bounds a printed line; a longer one counts as several.
 const maxLine = 64 << 10
 
 // Write takes output of haproxy.
@@ -94,15 +94,15 @@ func (o *output) Write(b []byte) (int, error) {
 	}
 }
 
-// wholeLines passes on what haproxy writes to its standard output, in as few writes as
-// it is read, and no line in two parts.
+// wholeLines passes on the standard output of haproxy. It writes as seldom as it reads, and
+// never cuts a line in two.
 type wholeLines struct {
 	to   io.Writer
-	part []byte // of a line that is not complete
+	part []byte // start of an incomplete line
 }
 
-// Write takes output of haproxy. It never fails: haproxy goes on without a reader of its
-// log.
+// Write takes output of haproxy. It never fails, because haproxy runs on without a reader of
+// its log.
 func (w *wholeLines) Write(b []byte) (int, error) {
 	end := bytes.LastIndexByte(b, '\n') + 1
 	if end == 0 && len(w.part)+len(b) > maxLine {
@@ -119,7 +119,7 @@ func (w *wholeLines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// forget drops all lines, so that those of a reload are found.
+// forget drops all lines, so that the lines of a reload can be found.
 func (o *output) forget() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,8 +140,8 @@ var (
 
 func isAlert(line string) bool { return strings.HasPrefix(line, "[ALERT]") }
 
-// explain makes an error of what haproxy printed: its alerts, or everything if
-// there is none, and the first place that it names.
+// explain makes an error of the output of haproxy. It takes the alerts, or everything if
+// there is none, and the first position in them.
 func (h *Host) explain(stage string, err error, lines []string) *config.Error {
 	alerts := slices.ContainsFunc(lines, isAlert)
 	var said strings.Builder

@@ -18,18 +18,18 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// process is a haproxy in master-worker mode, in a process group of its own. This
-// process started it, or an earlier one did that was killed.
+// process is a haproxy in master-worker mode, in its own process group. This process started
+// it, or an earlier process that was killed.
 type process struct {
 	master *os.Process
-	began  string // when, for the kernel: its id may come again
+	began  string // start time in the kernel, because another process may get the same id
 	output *output
-	ended  chan struct{} // closed when the master is gone and waited for
+	ended  chan struct{} // closed when the master has ended and was waited for
 	err    error         // of the master, readable once ended is closed
 }
 
-// startProcess starts haproxy. With Temporary its caller must be locked to a thread
-// that lives as long as haproxy may: when the thread ends, the kernel stops haproxy.
+// startProcess starts haproxy. With Temporary its caller must be locked to a thread that
+// lives as long as haproxy may run: when the thread ends, the kernel stops haproxy.
 func (h *Host) startProcess() (*process, error) {
 	fail := func(err error) (*process, error) {
 		err = &worded{"HAProxy cannot be started: " + err.Error(), errors.Join(config.ErrNotRunning, err)}
@@ -78,13 +78,14 @@ func closeAll(files []*os.File) (err error) {
 	return err
 }
 
-// arguments are those of each haproxy that a Host starts; adopt knows it by them.
+// arguments returns the arguments of each haproxy that a Host starts. findOrphan recognises
+// it by them.
 func (h *Host) arguments() []string {
 	return []string{"-W", "-S", h.opts.MasterSocket + ",level,admin,mode,600", "-f", h.layout.ConfigPath()}
 }
 
-// follow reads what a haproxy prints, to its standard output from the second of pipes
-// where there is one, and notices its end.
+// follow reads the output of a haproxy and notices its end. The second pipe, if there is one,
+// has its standard output.
 func (h *Host) follow(master *os.Process, pipes []*os.File, wait func() error) *process {
 	p := &process{master: master, began: readStat(master.Pid).began, output: &output{tell: h.opts.Stderr}, ended: make(chan struct{})}
 	var read sync.WaitGroup
@@ -93,7 +94,7 @@ func (h *Host) follow(master *os.Process, pipes []*os.File, wait func() error) *
 	}
 	go func() {
 		p.err = wait()
-		for _, from := range pipes { // workers that outlive the master hold its output
+		for _, from := range pipes { // workers that outlive the master keep its output open
 			_ = from.SetReadDeadline(time.Now().Add(time.Second))
 		}
 		read.Wait()
@@ -103,8 +104,8 @@ func (h *Host) follow(master *os.Process, pipes []*os.File, wait func() error) *
 	return p
 }
 
-// canBindLowPorts reports whether this process may pass on the right to bind to
-// ports below 1024, which HAProxy keeps although it runs unprivileged.
+// canBindLowPorts reports whether this process may pass on the right to bind to ports below
+// 1024. HAProxy keeps that right although it runs unprivileged.
 func canBindLowPorts() bool {
 	var data [2]unix.CapUserData
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -112,11 +113,11 @@ func canBindLowPorts() bool {
 	return err == nil && data[0].Permitted&(1<<unix.CAP_NET_BIND_SERVICE) != 0
 }
 
-// pid is the number of the master.
+// pid returns the process id of the master.
 func (p *process) pid() int { return p.master.Pid }
 
-// done returns a channel that is closed when the process has ended. It never is
-// without a process.
+// done returns a channel that is closed when the process has ended. Without a process the
+// channel is never closed.
 func (p *process) done() <-chan struct{} {
 	if p == nil {
 		return nil
@@ -133,14 +134,14 @@ func (p *process) hasEnded() bool {
 	}
 }
 
-// graceHard is how long stop waits after each of its signals but the first.
+// graceHard is how long stop waits after each of its signals except the first.
 const graceHard = 300 * time.Millisecond
 
-// stop ends the master and all workers, at first softly for as long as grace. It
-// returns when the process group is empty.
+// stop ends the master and all workers, at first softly for as long as grace. It returns when
+// the process group is empty.
 func (p *process) stop(grace time.Duration) {
 	if grace > 0 {
-		// Only once: a second one cuts the requests that a worker finishes.
+		// Only once: a second signal cuts the requests that a worker finishes.
 		_ = p.master.Signal(syscall.SIGUSR1)
 		_ = pollFor(grace, p.hasEnded)
 	}
@@ -149,28 +150,28 @@ func (p *process) stop(grace time.Duration) {
 	p.kill()
 }
 
-// kill ends all that is left of the process group.
+// kill ends all remaining processes of the process group.
 func (p *process) kill() {
 	group := p.master.Pid
 	if now := readStat(group); now.began != p.began && now.began != "" {
-		<-p.ended // and another program has the id
+		<-p.ended // another program has the id by now
 		return
 	}
 	_ = pollFor(graceHard, func() bool {
 		if syscall.Kill(-group, syscall.SIGKILL) != nil {
 			return true
 		}
-		// Without a process 1 that reaps orphans they are ours to reap.
+		// If process 1 does not reap orphans, we have to.
 		_, _ = syscall.Wait4(-group, nil, syscall.WNOHANG, nil)
 		return false
 	})
 	<-p.ended
 }
 
-// errEnded says that HAProxy ended while something was asked of it.
+// errEnded says that HAProxy ended during a call.
 var errEnded = &worded{"HAProxy ended meanwhile", config.ErrNotRunning}
 
-// worded is an error in other words.
+// worded is an error with another text.
 type worded struct {
 	text string
 	err  error
@@ -179,7 +180,8 @@ type worded struct {
 func (w *worded) Error() string { return w.text }
 func (w *worded) Unwrap() error { return w.err }
 
-// pollEvery is how often poll asks for what HAProxy and the kernel give no notice of.
+// pollEvery is the time between two questions of poll. HAProxy and the kernel send no notice
+// of these events.
 const pollEvery = 2 * time.Millisecond
 
 func pollFor(patience time.Duration, ask func() bool) error {
@@ -188,7 +190,7 @@ func pollFor(patience time.Duration, ask func() bool) error {
 	return poll(ctx, nil, ask)
 }
 
-// poll asks until the answer is true, or ctx or the process ends.
+// poll calls ask until it returns true, or until ctx or the process ends.
 func poll(ctx context.Context, ended <-chan struct{}, ask func() bool) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
@@ -204,12 +206,12 @@ func poll(ctx context.Context, ended <-chan struct{}, ask func() bool) error {
 	return nil
 }
 
-// keeps says what goes on where the master does not answer.
+// keeps is the part of an error that says what happens while the master does not answer.
 const keeps = "HAProxy keeps its last configuration"
 
-// await asks the master until its processes are as wanted, or ctx or the process
-// ends. A master that reloads is away for a while. Where ctx ends first, the error says
-// what goes on.
+// await asks the master until its processes are as wanted, or until ctx or the process ends.
+// A master that reloads does not answer for a while. If ctx ends first, the error contains
+// goesOn.
 func (h *Host) await(ctx context.Context, p *process, goesOn string, wanted func(haproxyctl.Procs) bool) (procs haproxyctl.Procs, err error) {
 	begin, silent := time.Now(), true
 	err = poll(ctx, p.done(), func() bool {

@@ -14,10 +14,10 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// unknownEnd is for a reload that the master was told, and that is not over.
+// unknownEnd is the part of an error for a reload that has not ended yet.
 const unknownEnd = "the reload may end yet, and the next Sync finds out"
 
-// byFiles stores the configuration, and has HAProxy load it.
+// byFiles stores the configuration and makes HAProxy load it.
 func (s *syncing) byFiles(ctx context.Context, why string) (err error) {
 	if s.limits.NoReload {
 		s.leave(why)
@@ -42,7 +42,7 @@ func (s *syncing) byFiles(ctx context.Context, why string) (err error) {
 	return err
 }
 
-// undo goes back to the files of before.
+// undo goes back to the former files.
 func (s *syncing) undo() error {
 	if s.write == nil {
 		return nil
@@ -50,7 +50,7 @@ func (s *syncing) undo() error {
 	return fail("files", s.write.undo())
 }
 
-// loads has HAProxy load what is stored. It reports false if that shall not stay.
+// loads makes HAProxy load the stored files. It reports false if the files must not stay.
 func (s *syncing) loads(ctx context.Context, why string) (done bool, err error) {
 	if s.pid == 0 && !s.h.opts.NoStart {
 		fresh, err := s.byStart(ctx)
@@ -86,13 +86,13 @@ func (s *syncing) byReload(ctx context.Context, why string) (done bool, err erro
 	again := h.failed
 	h.failed = errors.Is(err, config.ErrReload)
 	if undone := fail("files", s.write.undo()); undone != nil || !h.failed {
-		return true, errors.Join(err, undone) // a reload whose end is not known may still succeed
+		return true, errors.Join(err, undone) // a reload whose end is unknown may still succeed
 	}
 	if why == "" && s.running == s.stored {
-		h.unmark() // no commands went before, now or in a Sync that could not store them
+		h.unmark() // the process got no commands, neither now nor from a Sync that could not store them
 	}
-	// A master of HAProxy 3.1 and later that failed twice in a row does not hand its
-	// unix sockets to the next worker, which then cannot bind them.
+	// If a master of HAProxy 3.1 or later failed twice in a row, it does not hand its unix
+	// sockets to the next worker. That worker then cannot bind them.
 	if !again || s.target.Version.Compare(change.HAProxy31) < 0 || s.stored == nil {
 		return true, err
 	}
@@ -106,7 +106,7 @@ func (s *syncing) byReload(ctx context.Context, why string) (done bool, err erro
 	return true, err
 }
 
-// publish stores the new files. It notes before that the change may stay half done.
+// publish stores the new files. Before that, it notes that the change may stay half done.
 func (s *syncing) publish() error {
 	if err := s.limits.Fenced(); err != nil {
 		return fail("fence", err)
@@ -128,14 +128,14 @@ func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 	var before, after haproxyctl.Procs
 	outcome, words := haproxyctl.Busy, []string(nil)
 	for outcome == haproxyctl.Busy {
-		// A reload by another program ends first: it may be with the old files.
+		// A reload by another program ends first: it may use the old files.
 		if before, err = h.await(ctx, s.process, keeps, func(p haproxyctl.Procs) bool { return len(p.Loading) == 0 }); err != nil {
 			return 0, fail("reload", err)
 		}
 		if s.process != nil {
 			s.process.output.forget()
 		}
-		outcome, words, _ = h.master.Reload(ctx) // up to 2.6 the connection may break
+		outcome, words, _ = h.master.Reload(ctx) // up to 2.6 the master may break the connection
 	}
 	if outcome != haproxyctl.Failed {
 		after, err = h.await(ctx, s.process, unknownEnd, func(p haproxyctl.Procs) bool { return p.MasterPID != before.MasterPID || p.Reloaded(before) })
@@ -151,12 +151,12 @@ func (s *syncing) reload(ctx context.Context) (pid int, err error) {
 	return 0, h.explain("reload", config.ErrReload, s.words(ctx, words))
 }
 
-// printedLate is how long what haproxy has printed may take through the pipe, on
-// a machine without a free processor.
+// printedLate bounds how long output of haproxy may take through the pipe, on a machine
+// without a free processor.
 const printedLate = 10 * time.Second
 
-// words returns what HAProxy said about a reload that failed. The master may have
-// said it already.
+// words returns HAProxy's words about a failed reload. The answer of the master may have them
+// already.
 func (s *syncing) words(ctx context.Context, said []string) []string {
 	switch {
 	case slices.ContainsFunc(said, isAlert):
@@ -167,7 +167,7 @@ func (s *syncing) words(ctx context.Context, said []string) []string {
 		})
 		return s.process.output.last()
 	}
-	// Another program has its output.
+	// Another program gets the output of HAProxy.
 	binary, err := haproxyctl.FindBinary(s.h.opts.Binary)
 	if err != nil {
 		return []string{err.Error()}

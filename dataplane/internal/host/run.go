@@ -16,9 +16,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// Run starts HAProxy, starts it again when it ends, and stops it when ctx ends, as
-// Local.Run in package dataplane says. With NoStart it only asks the worker whether it
-// serves.
+// Run starts HAProxy, starts it again when it ends, and stops it when ctx ends, as Local.Run
+// in package dataplane says. With NoStart it only asks the worker whether it serves.
 func (h *Host) Run(ctx context.Context) error {
 	if h.opts.NoStart {
 		h.watchOther(ctx)
@@ -26,7 +25,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 	h.runs.Add(1)
 	defer h.runs.Add(-1)
-	// It needs no turn: every Sync asks Run before it touches the folder.
+	// This needs no turn: every Sync asks Run before it touches the folder.
 	left, release, err := h.takeFolder(ctx)
 	if err != nil {
 		return fail("folder", err)
@@ -41,7 +40,7 @@ func (h *Host) Run(ctx context.Context) error {
 		s.process, s.tried = h.adopt(left), time.Now()
 		h.status.becomes(Adopted, s.process.pid(), nil)
 	}
-	s.startStored(ctx) // before the first request, which may store something else
+	s.startStored(ctx) // before the first request, which may store another configuration
 	for {
 		select {
 		case <-ctx.Done():
@@ -71,8 +70,8 @@ func (h *Host) Run(ctx context.Context) error {
 
 const lockFile = ".lock"
 
-// takeFolder makes the folder, locks it, and puts it in order. It returns the
-// HAProxy to adopt, if there is one.
+// takeFolder makes the folder, locks it, and repairs it. It returns the HAProxy to adopt, if
+// there is one.
 func (h *Host) takeFolder(ctx context.Context) (left *orphan, release func(), err error) {
 	release, err = h.lockFolder()
 	if err != nil {
@@ -90,12 +89,11 @@ func (h *Host) takeFolder(ctx context.Context) (left *orphan, release func(), er
 	return left, release, err
 }
 
-// lockFolder makes the folder and locks it.
 func (h *Host) lockFolder() (release func(), err error) {
 	if err := h.store.prepare(); err != nil {
 		return nil, err
 	}
-	// Not in run: HAProxy may write there, and could put a link in the place of the lock.
+	// The lock is not in run: HAProxy may write there, and could replace the lock by a link.
 	f, err := os.OpenFile(h.store.path(lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -108,8 +106,8 @@ func (h *Host) lockFolder() (release func(), err error) {
 		return nil, err
 	}
 	return func() {
-		// A process that another goroutine starts just now has the file for a
-		// moment, too, so that closing it does not unlock it.
+		// A process that another goroutine starts just now may have the file open for a
+		// moment, too. Then closing it would not unlock it.
 		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
 		_ = f.Close()
 	}, nil
@@ -118,7 +116,7 @@ func (h *Host) lockFolder() (release func(), err error) {
 // CheckFolder makes the folder and says why Run could not take it.
 func (h *Host) CheckFolder() error {
 	if h.opts.NoStart {
-		return nil // each Sync takes it, and gives it back
+		return nil // each Sync takes the folder and gives it back
 	}
 	release, err := h.lockFolder()
 	if err == nil {
@@ -127,7 +125,7 @@ func (h *Host) CheckFolder() error {
 	return fail("folder", err)
 }
 
-// startRequest asks Run, which alone starts processes, for the running one.
+// startRequest asks Run for the running process. Only Run starts processes.
 type startRequest struct {
 	start bool            // start one if none runs
 	reply chan startReply // with room for the reply
@@ -135,13 +133,12 @@ type startRequest struct {
 
 type startReply struct {
 	process *process // nil if none runs
-	fresh   bool     // it was started for this request, with the files of now
-	worker  int      // that serves then
+	fresh   bool     // it was started for this request, with the current files
+	worker  int      // the worker that serves then
 	err     error
 }
 
-// ask asks Run for the process. A Run that is busy with a start replies when that
-// is over.
+// ask asks Run for the process. A Run that is busy with a start replies after the start.
 func (h *Host) ask(ctx context.Context, start bool) startReply {
 	r := startRequest{start: start, reply: make(chan startReply, 1)}
 	begin := time.Now()
@@ -168,15 +165,15 @@ func (h *Host) ask(ctx context.Context, start bool) startReply {
 type supervisor struct {
 	h       *Host
 	process *process
-	tried   time.Time   // when the last start was over
-	retry   *time.Timer // starts what is stored
+	tried   time.Time   // end of the last start
+	retry   *time.Timer // starts the stored configuration
 	watcher *watcher
 }
 
-// restartPause is how long after one start the next one may be.
+// restartPause is the least time between two starts.
 const restartPause = time.Second
 
-// stop ends the process, and removes the sockets and the pipe that it leaves behind.
+// stop ends the process, and removes its sockets and pipes.
 func (s *supervisor) stop() {
 	if s.process != nil {
 		s.process.stop(s.h.grace)
@@ -190,16 +187,16 @@ func (s *supervisor) stop() {
 	}
 }
 
-// lost is for a process that has ended.
+// lost handles the end of a process.
 func (s *supervisor) lost() {
-	s.process.kill() // its workers
+	s.process.kill() // kills its workers
 	how := fmt.Sprintf("HAProxy (process %d) ended: %v", s.process.pid(), cmp.Or(s.process.err, errors.New("exit status 0")))
 	s.h.status.becomes(Ended, s.process.pid(), s.h.explain("process", &worded{how, config.ErrNotRunning}, s.process.output.last()))
 	s.process = nil
 	s.retry.Reset(time.Until(s.tried.Add(restartPause)))
 }
 
-// startStored starts haproxy with what is stored.
+// startStored starts haproxy with the stored configuration.
 func (s *supervisor) startStored(ctx context.Context) {
 	if _, err := os.Stat(s.h.layout.ConfigPath()); err != nil || s.process != nil || ctx.Err() != nil {
 		return
@@ -209,8 +206,8 @@ func (s *supervisor) startStored(ctx context.Context) {
 	}
 }
 
-// start starts haproxy unless it runs, and waits until it serves. What is stored
-// is tried again after one that does not start.
+// start starts haproxy unless it runs, and waits until it serves. If it does not start, the
+// timer starts the stored configuration later.
 func (s *supervisor) start(ctx context.Context) startReply {
 	if s.process != nil && !s.process.hasEnded() {
 		return startReply{process: s.process}
@@ -226,7 +223,7 @@ func (s *supervisor) start(ctx context.Context) startReply {
 		}
 	}
 	if s.tried = time.Now(); err != nil {
-		s.retry.Reset(restartPause) // a Sync has put the files of before back by then
+		s.retry.Reset(restartPause) // by then a Sync has restored the former files
 		return startReply{err: err}
 	}
 	s.retry.Stop()
@@ -235,8 +232,7 @@ func (s *supervisor) start(ctx context.Context) startReply {
 	return startReply{process: p, fresh: true, worker: worker}
 }
 
-// awaitStart waits until the master has a worker that serves, which is after all
-// sockets have been bound.
+// awaitStart waits until the master has a worker that serves. By then all sockets are bound.
 func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.opts.StartTimeout)
 	defer cancel()
@@ -247,14 +243,14 @@ func (h *Host) awaitStart(ctx context.Context, p *process) (worker int, err erro
 		err = &worded{err.Error(), errors.Join(config.ErrNotRunning, err)}
 	}
 	if p.hasEnded() {
-		err = &worded{"start failed", config.ErrReload} // says more than that it took too long
+		err = &worded{"start failed", config.ErrReload} // clearer than an error about time
 	}
 	if err != nil {
 		e := h.explain("start", err, p.output.last())
 		if who := h.listensInstead(); who != "" {
 			e.Output = strings.TrimSpace(e.Output + "\n" + who)
 		}
-		e.Output = strings.ReplaceAll(e.Output, "\n", "; ") // one line of the log
+		e.Output = strings.ReplaceAll(e.Output, "\n", "; ") // one line in the log
 		return 0, e
 	}
 	return procs.WorkerPID(), nil

@@ -26,9 +26,9 @@ import (
 //	current        -> .gen-000017
 //	.gen-000017/      haproxy.cfg, files.json, maps -> ../.maps-000012, ...
 //	.maps-000012/     never changes; later generations may share it
-//	.names.json       what a worker calls backends, see names.go
+//	.names.json       names of backends in a worker, see names.go
 //
-// The first write takes over a folder that has plain files in these places.
+// If a folder has plain files in these places, the first write takes them over.
 type store struct {
 	dir      string
 	account  *account
@@ -36,28 +36,27 @@ type store struct {
 
 	failpoint func(step string)
 
-	seen   *snapshot // what was read or written last
-	bad    error     // why that is no configuration
-	looked time.Time // when each file was looked at
+	seen   *snapshot // last snapshot that was read or written
+	bad    error     // why the snapshot is not a configuration
+	looked time.Time // when each file was last checked
 }
 
-// lookEvery is how long a look at each file holds for Syncs that only tell the process
-// something. There may be many of both.
+// lookEvery is how long a check of all files counts for Syncs that only change the process.
+// There may be many files and many Syncs.
 const lookEvery = time.Second
 
-// snapshot is the content of the folder at one time. Its files have the names by
-// which HAProxy knows them, such as "haproxy.cfg" and "ssl/a.pem".
+// snapshot is the content of the folder at one time. Its files have their names in HAProxy,
+// such as "haproxy.cfg" and "ssl/a.pem".
 type snapshot struct {
 	generation string               // "" if there is none
-	folders    map[string]string    // that the generation has for maps, ssl and general
-	linked     bool                 // all that HAProxy finds is in the generation
-	config     *config.Config       // of files that are missing it has no content
-	stamps     map[string]fileStamp // of all that is there
-	missing    bool                 // a file that belongs to it is not there
+	folders    map[string]string    // folders of the generation for maps, ssl and general
+	linked     bool                 // HAProxy finds all files in the generation
+	config     *config.Config       // missing files have no content in it
+	stamps     map[string]fileStamp // of all existing files
+	missing    bool                 // a file of the configuration does not exist
 }
 
-// manifest is the content of files.json: which files belong to the configuration,
-// and of which kind.
+// manifest is the content of files.json: the files of the configuration, with their kinds.
 type manifest struct {
 	Files []listedFile `json:"files"`
 }
@@ -67,7 +66,7 @@ type listedFile struct {
 	Name string          `json:"name"`
 }
 
-// fileStamp tells cheaply whether another program wrote a file.
+// fileStamp is a cheap way to notice that another program wrote a file.
 type fileStamp struct {
 	size, mtime int64
 	inode       uint64
@@ -82,7 +81,7 @@ const (
 // subfolders returns the folders of files.
 func subfolders() []string { return []string{"maps", "ssl", "general"} }
 
-// public returns what HAProxy finds in the folder by its name.
+// public returns the names that HAProxy uses in the folder.
 func public() []string { return append(subfolders(), mainFile) }
 
 // nameOf returns the name of a file within the folder.
@@ -94,7 +93,7 @@ func (s *store) path(elem ...string) string {
 	return filepath.Join(s.dir, filepath.Join(elem...))
 }
 
-// prepare makes the folder itself and the one of the sockets.
+// prepare makes the folder itself and the folder of the sockets.
 func (s *store) prepare() error {
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return err
@@ -114,10 +113,10 @@ func (s *store) prepare() error {
 	return errors.Join(s.account.own(s.dir), s.account.Reaches(s.dir))
 }
 
-// load returns the stored configuration, or nil if there is none. It reads the
-// files again only if another program changed one. An error that wraps
-// [config.ErrInvalidConfig] says that another program spoilt one. Unless it is to look at
-// all, it looks at each file but the text once in lookEvery only.
+// load returns the stored configuration, or nil if there is none. It reads the files again
+// only if another program changed one. An error that wraps [config.ErrInvalidConfig] says
+// that another program spoilt one. Without all, it checks files other than the text at most
+// once per lookEvery.
 func (s *store) load(all bool) (*config.Config, error) {
 	all = all || time.Since(s.looked) > lookEvery
 	if s.seen == nil || s.bad != nil || s.seen.config.Size() == 0 || !s.untouched(all) {
@@ -140,7 +139,7 @@ func (s *store) current() string {
 	return target
 }
 
-// links looks where everything lies.
+// links finds out where all files lie.
 func (s *store) links() *snapshot {
 	now := &snapshot{generation: s.current(), folders: make(map[string]string), stamps: make(map[string]fileStamp)}
 	now.linked = now.generation != ""
@@ -156,7 +155,7 @@ func (s *store) links() *snapshot {
 	return now
 }
 
-// read reads all that is stored.
+// read reads everything that is stored.
 func (s *store) read() error {
 	main, err1 := s.readFile(mainFile)
 	list, err2 := s.readFile(manifestFile)
@@ -186,7 +185,7 @@ func (s *store) read() error {
 	return err
 }
 
-// readFile returns nil if there is no such file.
+// readFile reads a file. It returns nil if the file does not exist.
 func (s *store) readFile(name string) ([]byte, error) {
 	stamp := stampOf(s.path(name))
 	content, err := os.ReadFile(s.path(name))
@@ -198,8 +197,8 @@ func (s *store) readFile(name string) ([]byte, error) {
 	return content, err
 }
 
-// untouched looks at each file: the time of a folder tells of files that come
-// and go, but not of one that another program writes in its place.
+// untouched reports whether no other program changed the files. The time of a folder would
+// show files that come and go, but not a file that another program overwrites.
 func (s *store) untouched(all bool) bool {
 	now := s.links()
 	if now.generation != s.seen.generation || now.linked != s.seen.linked || !maps.Equal(now.folders, s.seen.folders) {
@@ -214,8 +213,8 @@ func (s *store) untouched(all bool) bool {
 	return same(mainFile)
 }
 
-// place returns where a file lies in the folder: the kernel has fewer links to follow
-// than HAProxy.
+// place returns where a file lies in the folder. The kernel follows fewer links on this path
+// than on HAProxy's.
 func (s *snapshot) place(name string) string {
 	switch folder := s.folders[path.Dir(name)]; {
 	case !s.linked, name == manifestFile:
@@ -226,20 +225,20 @@ func (s *snapshot) place(name string) string {
 	return s.generation + "/" + name
 }
 
-// difference is what a write changes, by the names of files.
+// difference has the changes of a write, by the names of files.
 type difference struct {
 	fresh map[string]bytesOf
 	gone  map[string]bool
-	was   bytesOf // of a fresh one
+	was   bytesOf // former content of a fresh file
 }
 
-// bytesOf is the content of a file: one of both.
+// bytesOf is the content of a file. One of the fields is set.
 type bytesOf struct {
 	textOf *config.Config
 	bytes  []byte
 }
 
-// write writes it. The text is never in one piece, as it is made of parts.
+// write writes the content. It writes the parts of a text one by one, without joining them.
 func (c bytesOf) write(f *os.File) error {
 	if c.textOf == nil {
 		_, err := f.Write(c.bytes)
@@ -248,12 +247,12 @@ func (c bytesOf) write(f *os.File) error {
 	w := bufio.NewWriterSize(f, 128<<10)
 	sections := c.textOf.Index().List
 	for i := range sections {
-		_, _ = w.WriteString(sections[i].Text) // Flush has its error
+		_, _ = w.WriteString(sections[i].Text) // Flush returns its error
 	}
 	return w.Flush()
 }
 
-// differs compares what is stored with what shall be.
+// differs compares the stored configuration with the desired one.
 func (s *store) differs(desired *config.Config) (d difference, files int) {
 	d.fresh, d.gone = make(map[string]bytesOf), make(map[string]bool)
 	listed := true
@@ -285,7 +284,7 @@ func (s *store) differs(desired *config.Config) (d difference, files int) {
 		}
 	}
 	for name := range d.fresh {
-		delete(d.gone, name) // one of another kind takes its place
+		delete(d.gone, name) // a file of another kind takes its place
 	}
 	if !s.seen.config.SameMain(desired) {
 		d.fresh[mainFile], d.was.textOf = bytesOf{textOf: desired}, s.seen.config

@@ -20,15 +20,15 @@ type syncing struct {
 	out     change.Outcome
 
 	stored  *config.Config // nil if there is none, or another program spoilt it
-	ahead   bool           // the process is told before stored is known
+	ahead   bool           // the process gets the changes before stored is known
 	running *config.Config // never nil
 	process *process       // nil if none runs, or with NoStart
-	pid     int            // the worker that serves; 0 if none does
+	pid     int            // the worker that serves; 0 if none
 	target  change.Target
 	conn    *socket.Worker // nil if none answers
 	steps   []change.Step
-	held    error          // why there can be no reload now
-	to      *config.Config // what is to be stored and to run
+	held    error          // why no reload is possible now
+	to      *config.Config // the configuration to store and run
 	write   *write
 }
 
@@ -46,8 +46,8 @@ func (h *Host) DryRun(ctx context.Context, desired *config.Config) ([]change.Ste
 	return s.steps, fail("probe", err)
 }
 
-// Sync brings HAProxy to the desired configuration, as Local.Sync in package dataplane
-// says. The Outcome comes with an error, too.
+// Sync brings HAProxy to the desired configuration, as Local.Sync in package dataplane says.
+// It returns an Outcome even with an error.
 func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.Limits) (*change.Outcome, error) {
 	s := &syncing{h: h, desired: desired, limits: limits}
 	if err := h.lock(ctx); err != nil {
@@ -72,7 +72,7 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 	return &s.out, err
 }
 
-// begin finds out what there is to do.
+// begin finds out what has to change.
 func (s *syncing) begin(ctx context.Context) error {
 	if only, err := s.quick(ctx); only || err != nil {
 		return err
@@ -94,8 +94,8 @@ func (s *syncing) close() {
 	s.conn = nil
 }
 
-// dial connects to the stats socket of the worker, and says what that HAProxy
-// can do. If none answers, every change takes a reload. The error is that of ctx.
+// dial connects to the stats socket of the worker, and finds out the version of HAProxy. If
+// no socket answers, every change takes a reload. Its only error is the end of ctx.
 func (s *syncing) dial(ctx context.Context, procs haproxyctl.Procs) (err error) {
 	pid := procs.WorkerPID()
 	s.target.Version = change.ParseVersion(procs.Version)
@@ -118,8 +118,8 @@ func (s *syncing) dial(ctx context.Context, procs haproxyctl.Procs) (err error) 
 	return nil
 }
 
-// probe asks for the processes. A master that reloads because another program
-// told it to is away for a moment, or has a worker that is loading.
+// probe asks for the processes. If another program made the master reload, the master does
+// not answer for a moment, or has a worker that is loading.
 func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error) {
 	h := s.h
 	ready := func(p haproxyctl.Procs) bool { return p.WorkerPID() != 0 }
@@ -130,7 +130,7 @@ func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error)
 			return procs, &worded{"no HAProxy listens on the master socket: " + err.Error(), config.ErrNotRunning}
 		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 			return procs, err
-		case err != nil: // it is away in a reload, perhaps
+		case err != nil: // perhaps it does not answer because it reloads
 			return procs, &worded{"the HAProxy master gives no answer: " + err.Error(), errors.Join(config.ErrSilent, err)}
 		}
 	} else {
@@ -149,8 +149,8 @@ func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error)
 	return procs, err
 }
 
-// look finds out what runs, what is stored, and what has to happen. For a change of a
-// process that is known, what is stored can wait until the process was told.
+// look finds out what runs, what is stored, and which steps are needed. If the process is
+// known and only needs runtime changes, keep reads the stored files later.
 func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (err error) {
 	h := s.h
 	if pid := procs.WorkerPID(); s.conn == nil || s.pid != pid {
@@ -199,14 +199,14 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 	return nil
 }
 
-// compare finds the steps from what the process is known to run.
+// compare finds the steps from the known configuration of the process.
 func (s *syncing) compare() {
 	s.running = s.h.running
 	s.steps = diff.Compare(s.running, s.desired, s.target)
 }
 
-// load finds out what is stored. It returns an empty configuration if there is none,
-// or if another program spoilt it.
+// load reads the stored configuration. It returns an empty one if there is none, or if
+// another program spoilt it.
 func (s *syncing) load(all bool) (stored *config.Config, err error) {
 	s.stored, err = s.h.store.load(all)
 	if err != nil && !errors.Is(err, config.ErrInvalidConfig) {
@@ -220,12 +220,12 @@ func (s *syncing) load(all bool) (stored *config.Config, err error) {
 
 const halfDone = "an earlier change may be half done"
 
-// run takes the steps.
+// run carries out the steps.
 func (s *syncing) run(ctx context.Context) (err error) {
 	h := s.h
 	s.out.Steps, s.out.WorkerPID = s.steps, s.pid
 	s.to = s.desired
-	steps, why := s.steps, "" // why it takes a reload, whatever the steps are
+	steps, why := s.steps, "" // why a reload is needed, whatever the steps are
 	switch {
 	case s.pid == 0:
 		why = "HAProxy is not running"
@@ -265,8 +265,9 @@ func (s *syncing) run(ctx context.Context) (err error) {
 	return s.byFiles(ctx, why)
 }
 
-// holdReturning has servers wait that come back while they have connections: HAProxy
-// would refuse them, and the refusal would hold up all else that takes no reload.
+// holdReturning makes a server wait if it comes back while its old self still has
+// connections. HAProxy would refuse it, and the refusal would hold up all other runtime
+// changes.
 func (s *syncing) holdReturning(ctx context.Context) error {
 	returning := slices.DeleteFunc(change.Tells(s.steps), func(do *change.Do) bool { return !s.returns(do) })
 	if len(returning) == 0 || s.conn == nil {
@@ -275,7 +276,7 @@ func (s *syncing) holdReturning(ctx context.Context) error {
 	if err := s.limits.Fenced(); err != nil {
 		return fail("fence", err)
 	}
-	// It deletes those whose last connection has ended.
+	// This deletes servers whose last connection has ended.
 	if _, err := s.apply(ctx, nil); ctx.Err() != nil {
 		return fail("runtime", err)
 	}
@@ -287,22 +288,22 @@ func (s *syncing) holdReturning(ctx context.Context) error {
 	return nil
 }
 
-// returns reports whether a server is to come that has not gone yet.
+// returns reports whether a change adds a server that has not gone yet.
 func (s *syncing) returns(do *change.Do) bool {
 	_, leaves := s.h.leaving[do.Ref]
 	return do.Verb == change.AddServer && leaves || slices.ContainsFunc(do.Servers, s.returns)
 }
 
-// leave leaves all steps, and a reload for that reason.
+// leave leaves all steps, and adds a reload for that reason.
 func (s *syncing) leave(reason string) {
 	reload := change.Step{Action: change.Update, Kind: "process", Impact: change.Reload, Reason: reason}
 	s.out.Left = append(slices.Clone(s.steps), reload)
 }
 
-// settle remembers that the configuration is stored and runs.
+// settle notes that the configuration is stored and runs.
 func (s *syncing) settle(pid int) {
 	h := s.h
-	if pid != h.worker { // they went with their process
+	if pid != h.worker { // they ended with their process
 		h.leaving = make(socket.Leaving)
 		h.forgetNames()
 	}

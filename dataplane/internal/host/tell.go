@@ -15,15 +15,15 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// quick finds out what there is to tell a process that is known, and reports whether it
-// is no more than that. It does not ask the master: byCommands asks afterwards, whether
-// that process still serves.
+// quick finds the changes for a process whose configuration is known. It reports whether
+// runtime changes are all that is needed. It does not ask the master: byCommands asks
+// afterwards whether that process still serves.
 func (s *syncing) quick(ctx context.Context) (only bool, err error) {
 	h := s.h
 	if h.worker == 0 || !h.knows(h.worker) {
 		return false, nil
 	}
-	if !h.opts.NoStart { // Run has the folder
+	if !h.opts.NoStart { // Run owns the folder
 		if s.process = h.ask(ctx, false).process; s.process == nil {
 			return false, nil
 		}
@@ -47,16 +47,16 @@ func (s *syncing) quick(ctx context.Context) (only bool, err error) {
 	return s.ahead && !slices.ContainsFunc(change.Tells(s.steps), s.returns), nil
 }
 
-// knows reports whether it is known what that process runs.
+// knows reports whether the configuration of that process is known.
 func (h *Host) knows(pid int) bool { return pid == h.worker && h.running != nil && !h.doubt }
 
-// byCommands tells the running process what changes, and then stores it. It returns
-// why only a reload helps, or "".
+// byCommands changes the running process, and then stores the change. It returns why only a
+// reload helps, or "".
 //
-// A crash in between loses nothing. If this process ends, the next one reads of HAProxy
-// what it was told, or reloads if that does not show. If the host ends, so does HAProxy,
-// and starts with the files of before. A HAProxy that starts anew in between has another
-// process id, which the end of byCommands or the next Sync finds.
+// A crash in between loses nothing. If this process ends, the next one reads the changes from
+// HAProxy, or reloads if HAProxy does not show them. If the host ends, so does HAProxy, and
+// starts with the old files. If HAProxy restarts in between, it has another process id. The
+// end of byCommands or the next Sync notices that.
 func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why string, err error) {
 	h := s.h
 	told := len(tells) > 0 || len(h.leaving) > 0 && s.conn != nil
@@ -65,7 +65,7 @@ func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why strin
 			return "", fail("fence", err)
 		}
 		if h.doubt = true; !shows(tells) || len(h.leaving) > 0 {
-			_ = h.mark(h.store.seen.generation) // on a full disk it goes without
+			_ = h.mark(h.store.seen.generation) // on a full disk there is no mark
 		}
 		s.rename(tells)
 		err = h.store.step("tell", func() error {
@@ -81,7 +81,7 @@ func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why strin
 	}
 	if err := fail("files", s.keep()); err != nil {
 		if told {
-			h.running, h.doubt = s.to, false // the mark stays for a process after this one
+			h.running, h.doubt = s.to, false // the mark stays for the next process
 			err = onlyTold(err)
 		}
 		return "", err
@@ -95,22 +95,21 @@ func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why strin
 	return "", nil
 }
 
-// shows reports whether a process that comes after this one finds in what HAProxy tells
-// of itself whether it was told that.
+// shows reports whether the next process can read all these changes back from HAProxy.
 func shows(tells []*change.Do) bool {
 	return !slices.ContainsFunc(tells, func(do *change.Do) bool {
 		return do.Verb != change.SetServer || slices.ContainsFunc(do.Set, func(set change.Setting) bool { return set.Row.Loaded == nil })
 	})
 }
 
-// onlyTold says of an error that the process has what the files have not.
+// onlyTold adds to an error that only the process has the change.
 func onlyTold(err error) error {
 	e := *config.At("files", err)
 	e.Output = "HAProxy has the change, and loses it if it starts or reloads before the next Sync has stored it"
 	return &e
 }
 
-// keep stores what the process has. Files that another program spoilt are put back.
+// keep stores what the process has. It puts back files that another program spoilt.
 func (s *syncing) keep() error {
 	if s.ahead {
 		stored, err := s.load(false)
@@ -137,8 +136,8 @@ func (s *syncing) keep() error {
 	return err
 }
 
-// mark notes that a change is under way. A process that comes after this one goes
-// back to the generation.
+// mark notes that a change is under way. After a crash, the next process goes back to the
+// generation.
 func (h *Host) mark(generation string) error {
 	err := os.WriteFile(h.markPath(), []byte(generation), 0o600)
 	h.doubt = h.doubt || err == nil
@@ -152,9 +151,8 @@ func (h *Host) unmark() {
 
 func (h *Host) markPath() string { return h.store.path("run", "half-done") }
 
-// recover goes back to the last good configuration, if there is one and a process
-// was killed while it changed something. If its HAProxy lives, the next Sync
-// reloads that.
+// recover goes back to the last good configuration if a process was killed during a change.
+// If its HAProxy lives, the next Sync reloads that configuration.
 func (h *Host) recover(lives bool) error {
 	before, err := os.ReadFile(h.markPath())
 	if err != nil {

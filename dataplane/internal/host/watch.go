@@ -13,7 +13,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// ProcessEvent says what became of the HAProxy. Package dataplane documents it.
+// ProcessEvent says what happened to HAProxy. Package dataplane documents it.
 type ProcessEvent struct {
 	Kind  string
 	PID   int
@@ -33,22 +33,23 @@ const (
 	Answers     = "answers"
 )
 
-// askEvery is how often Run asks the worker whether it serves, and askedFor how long
-// that may take: one that is stopped is known within 2 s.
+// Run asks the worker every askEvery whether it serves, and waits askedFor for the answer. So
+// it notices a stopped worker within 2 s.
 const (
 	askEvery = 500 * time.Millisecond
 	askedFor = time.Second
 )
 
-// flapTime is how soon after an end, or a silence, another one counts as a repetition.
+// flapTime is the time after an end, or a silence, in which another one counts as a
+// repetition.
 const flapTime = 5 * time.Minute
 
-// lateTime is after how long a silence that goes on is told of anew, as the first one, if
-// it is the fifth or a later one: package reconcile leaves out lines of these.
+// lateTime is how long a fifth or later silence lasts until it is reported again, as the
+// first one. Package reconcile does not log every silence after the fourth.
 const lateTime = time.Minute
 
-// logProcess is for where nobody else is told: of starts that fail in a row the first,
-// and then each doubling.
+// logProcess logs the events if there is no OnProcess. If starts fail in a row, it logs the
+// first, the second, the fourth, and so on.
 func (h *Host) logProcess(e ProcessEvent) {
 	if e.Kind == StartFailed && e.Tries&(e.Tries-1) != 0 {
 		return
@@ -70,17 +71,17 @@ func (h *Host) logProcess(e ProcessEvent) {
 	h.log.Log(context.Background(), level, "haproxy "+e.Kind, says...)
 }
 
-// status is what Run knows of the process. Only Run changes it.
+// status is the state of the process as Run sees it. Only Run changes it.
 type status struct {
 	tell  func(ProcessEvent)
-	since time.Time // it does not serve
+	since time.Time // start of the time without service
 	tries int       // starts that failed in a row
 	fell  time.Time // when it last ended or fell silent
-	times int       // how often it did, without flapTime in between
+	times int       // number of ends and silences, with less than flapTime in between
 
 	mu     sync.Mutex
-	err    error // why it does not serve; nil: it does
-	master error // why it cannot be reloaded though it serves; nil: it can
+	err    error // why it does not serve; nil if it does
+	master error // why it cannot reload although it serves; nil if it can
 }
 
 // Serving returns nil while the worker answers, and else why it does not. The answer
@@ -91,8 +92,8 @@ func (h *Host) Serving() error {
 	return h.status.err
 }
 
-// MasterAnswers returns nil while the master answers, and else why it does not: HAProxy
-// serves then, and cannot be reloaded. It is nil where HAProxy does not serve, too.
+// MasterAnswers returns nil while the master answers, and else why it does not: HAProxy then
+// serves, but cannot reload. It also returns nil while HAProxy does not serve.
 func (h *Host) MasterAnswers() error {
 	h.status.mu.Lock()
 	defer h.status.mu.Unlock()
@@ -102,14 +103,14 @@ func (h *Host) MasterAnswers() error {
 	return h.status.master
 }
 
-// ends is for the end of Run, which is no event.
+// ends handles the end of Run, which is not an event.
 func (s *status) ends() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = &config.Error{Stage: "process", Err: config.ErrNotRunning}
 }
 
-// becomes notes a change, and tells it.
+// becomes notes a change and reports it.
 func (s *status) becomes(kind string, pid int, err error) {
 	s.mu.Lock()
 	if s.err = err; kind == Started || kind == Adopted {
@@ -139,7 +140,7 @@ func (s *status) becomes(kind string, pid int, err error) {
 	s.tell(e)
 }
 
-// heard notes what the worker and the master of a process that runs have answered.
+// heard notes the answers of the worker and the master of a running process.
 func (s *status) heard(pid int, err, master error) {
 	s.mu.Lock()
 	s.master = master
@@ -154,12 +155,12 @@ func (s *status) heard(pid int, err, master error) {
 		s.becomes(Silent, pid, err)
 	case err != nil:
 		s.mu.Lock()
-		s.err = err // the cause may be another one by now
+		s.err = err // the cause may have changed
 		s.mu.Unlock()
 	}
 }
 
-// watcher asks the worker now and then, beside whatever else Run does.
+// watcher asks the worker from time to time, in parallel to Run.
 type watcher struct {
 	tick    *time.Ticker
 	answers chan answer // of size 1
@@ -177,7 +178,7 @@ func newWatcher() *watcher {
 	return &watcher{tick: time.NewTicker(askEvery), answers: make(chan answer, 1)}
 }
 
-// ask asks for a process, unless an answer is due yet.
+// ask asks the worker and the master of a process, unless an answer is still due.
 func (w *watcher) ask(ctx context.Context, h *Host, p *process) {
 	if w.asking {
 		return
@@ -190,7 +191,7 @@ func (w *watcher) ask(ctx context.Context, h *Host, p *process) {
 	})
 }
 
-// stop waits until nothing is asked any more; the context has ended.
+// stop waits until no question is open; the context has ended.
 func (w *watcher) stop() {
 	w.tick.Stop()
 	w.wg.Wait()
@@ -215,8 +216,8 @@ func (h *Host) watchOther(ctx context.Context) {
 	}
 }
 
-// masterAsked asks the master. One that reloads is away for a while: for a reload of ours
-// it is not asked.
+// masterAsked asks the master. A master does not answer for a while when it reloads, so
+// during our own reload masterAsked does not wait for an answer.
 func (h *Host) masterAsked(ctx context.Context, p *process) error {
 	short, cancel := context.WithTimeout(ctx, askedFor)
 	defer cancel()
@@ -228,7 +229,7 @@ func (h *Host) masterAsked(ctx context.Context, p *process) error {
 		return nil
 	}
 	who, why := "the HAProxy master", fmt.Sprintf("it says nothing within %s", askedFor)
-	if p != nil { // another's may count its processes otherwise
+	if p != nil { // another program's HAProxy may have other process ids
 		who += fmt.Sprintf(" (process %d)", p.pid())
 	}
 	if p != nil && readStat(p.pid()).state == "T" {
@@ -237,19 +238,19 @@ func (h *Host) masterAsked(ctx context.Context, p *process) error {
 	return &config.Error{Stage: "process", Err: &worded{who + " does not answer: HAProxy serves, and cannot be reloaded: " + why, config.ErrSilent}}
 }
 
-// asked asks the worker on its stats socket. Without such a socket in the configuration
-// it asks the master whether a worker serves; a master that is busy says nothing of it.
+// asked asks the worker on its stats socket. If the configuration has no such socket, it asks
+// the master whether a worker serves. The silence of a busy master proves nothing then.
 func (h *Host) asked(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, askedFor)
 	defer cancel()
 	var err error
-	_ = poll(short, nil, func() bool { // in a reload the socket may be away for a moment
+	_ = poll(short, nil, func() bool { // in a reload the socket may be missing for a moment
 		conn, now := haproxyctl.Dial(short, h.opts.RuntimeSocket)
 		if now == nil {
 			_, now = conn.Exec(short, "show info")
 			_ = conn.Close()
 		}
-		if err == nil || !errors.Is(now, context.DeadlineExceeded) { // the end of the time says less than the tries before
+		if err == nil || !errors.Is(now, context.DeadlineExceeded) { // a time-out says less than the errors before it
 			err = now
 		}
 		return err == nil || errors.Is(err, os.ErrNotExist)
@@ -268,7 +269,7 @@ func (h *Host) asked(ctx context.Context) error {
 	case worker != 0 && readStat(worker).state == "T":
 		what = fmt.Sprintf("its worker, process %d, is stopped (SIGSTOP): SIGCONT lets it go on", worker)
 	case noSocket && (worker != 0 || len(procs.Old) > 0 || unknown != nil && !noMaster):
-		return nil // an old one serves while the next one loads
+		return nil // an old worker serves while the next one loads
 	case worker != 0:
 		what = fmt.Sprintf("its worker, process %d, says nothing within %s", worker, askedFor)
 	case unknown != nil && !noMaster:

@@ -16,27 +16,26 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// write is a change of the stored files under way. stage makes the new generation, or
-// one new file of the current one, publish makes it current, and finish or undo ends the
-// write.
+// write is a change of the stored files under way. stage makes a new generation, or one new
+// file of the current one. publish makes it current. finish or undo ends the write.
 type write struct {
 	store  *store
 	before string    // the generation to go back to
-	files  int       // written or deleted, files.json not counted
-	next   *snapshot // what is stored then; that of before if nothing changes
+	files  int       // files written or deleted, not counting files.json
+	next   *snapshot // what is stored after the write; the last snapshot if nothing changes
 
-	name  string    // of the one file that changes in its place; "" for a new generation
-	was   bytesOf   // of that file
-	stamp fileStamp // of that file, once it has changed
+	name  string    // the one file that changes in place; "" for a new generation
+	was   bytesOf   // its former content
+	stamp fileStamp // its stamp, once it has changed
 }
 
-// stage makes the new generation beside the current one. With inPlace a change of one
-// file takes none: HAProxy finds it as it was or as it shall be, whole.
+// stage makes the new generation beside the current one. With inPlace, a change of one file
+// needs no generation: HAProxy finds either the old file or the new one, whole.
 func (s *store) stage(desired *config.Config, inPlace bool) (*write, error) {
 	d, files := s.differs(desired)
 	w := &write{store: s, files: files, next: s.seen, before: s.seen.generation}
 	if len(d.fresh) == 0 && len(d.gone) == 0 {
-		s.seen.config = desired // so that the next Sync sees at once that it is the same
+		s.seen.config = desired // the next Sync then sees at once that nothing differs
 		return w, nil
 	}
 	var err error
@@ -71,17 +70,17 @@ func encode(files []config.File) []byte {
 	for i, f := range files {
 		m.Files[i] = listedFile{f.Kind, f.Name}
 	}
-	raw, _ := json.Marshal(m) // strings never fail
+	raw, _ := json.Marshal(m) // cannot fail for strings
 	return append(raw, '\n')
 }
 
-// publish makes what is staged current.
+// publish makes the staged files current.
 func (w *write) publish() error {
 	if w.name == "" {
 		return w.store.flip(w.next.generation)
 	}
 	if w.stamp != (fileStamp{}) {
-		return nil // it is
+		return nil // already done
 	}
 	stamp := stampOf(w.store.path(freshLink))
 	err := w.replace()
@@ -91,13 +90,13 @@ func (w *write) publish() error {
 	return err
 }
 
-// replace puts the fresh file in the place of the one of before, in one go.
+// replace puts the fresh file in the place of the old one, in one step.
 func (w *write) replace() error {
 	s := w.store
 	return s.step("rename "+w.name, func() error { return os.Rename(s.path(freshLink), s.path(w.next.place(w.name))) })
 }
 
-// undo goes back to the files of before.
+// undo goes back to the former files.
 func (w *write) undo() error {
 	s := w.store
 	if w.stamp != (fileStamp{}) {
@@ -109,7 +108,7 @@ func (w *write) undo() error {
 	return s.clean()
 }
 
-// finish remembers what is stored now, and deletes what is no longer needed.
+// finish notes what is stored now, and deletes what is no longer needed.
 func (w *write) finish() error {
 	w.store.seen, w.store.bad = w.next, nil
 	if w.name != "" {
@@ -119,8 +118,8 @@ func (w *write) finish() error {
 	return w.store.clean()
 }
 
-// adopt takes the folder over: a generation gets what lies in plain places, and
-// links take their place, each in one go.
+// adopt takes over a folder with plain files. It puts them into a generation, and then
+// replaces each place by a link, in one step each.
 func (s *store) adopt() error {
 	fresh := map[string]bytesOf{manifestFile: {bytes: encode(s.seen.config.Files)}}
 	if s.seen.config.Size() > 0 {
@@ -141,8 +140,8 @@ func (s *store) adopt() error {
 	return err
 }
 
-// build makes a generation that shares with the current one what stays. Folders
-// that have something fresh or gone are made anew.
+// build makes a generation that shares unchanged files with the current one. It makes a
+// folder anew if one of its files is fresh or gone.
 func (s *store) build(cfg *config.Config, fresh map[string]bytesOf, gone map[string]bool) (*snapshot, error) {
 	number := 0
 	_, _ = fmt.Sscanf(s.seen.generation, ".gen-%d", &number) // stays 0 for the first
@@ -180,12 +179,12 @@ func (s *store) build(cfg *config.Config, fresh map[string]bytesOf, gone map[str
 	return next, err
 }
 
-// manyFiles is how many files are worth one flush of the whole file system
-// instead of one for each.
+// manyFiles is the number of files above which one flush of the whole file system is cheaper
+// than one flush per file.
 const manyFiles = 16
 
-// putAll writes the files of a generation and makes them durable. The names of
-// files, folders and links follow in the order in which they were made.
+// putAll writes the files of a generation and makes them durable. The names of files, folders
+// and links become durable in the order in which they were made.
 func (s *store) putAll(next *snapshot, fresh map[string]bytesOf) error {
 	for name, c := range fresh {
 		at := path.Join(cmp.Or(next.folders[path.Dir(name)], next.generation), path.Base(name))
@@ -204,7 +203,7 @@ func (s *store) putAll(next *snapshot, fresh map[string]bytesOf) error {
 	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
 }
 
-// put writes a file that is not there yet, and makes it durable if it is to flush.
+// put writes a new file. With flush it makes the file durable.
 func (s *store) put(at string, c bytesOf, flush bool) error {
 	return s.step("write "+at, func() error {
 		f, err := os.OpenFile(s.path(at), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -220,12 +219,12 @@ func (s *store) put(at string, c bytesOf, flush bool) error {
 
 // makeFolder makes an empty folder.
 func (s *store) makeFolder(at string) error {
-	// A write that failed may have left it.
+	// A failed write may have left the folder.
 	return errors.Join(os.RemoveAll(s.path(at)), os.Mkdir(s.path(at), 0o750), s.account.own(s.path(at)))
 }
 
-// share makes a folder with hard links of what stays of another one, if that is
-// there.
+// share makes a folder with hard links to the files of another one that stay. The other
+// folder may be missing.
 func (s *store) share(from, to string, stays func(entry string) bool) error {
 	if err := s.makeFolder(to); err != nil {
 		return err
@@ -249,8 +248,8 @@ func (s *store) share(from, to string, stays func(entry string) bool) error {
 	return err
 }
 
-// shareFile makes a hard link, or a copy if the owner of the file or the file
-// system forbids links.
+// shareFile makes a hard link, or a copy if the owner of the file or the file system forbids
+// links.
 func shareFile(from, to string) error {
 	if os.Link(from, to) == nil {
 		return nil
@@ -262,14 +261,14 @@ func shareFile(from, to string) error {
 	return os.WriteFile(to, content, 0o640) //nolint:gosec // the group of the folder may enter
 }
 
-// freshLink is a link that is about to take the place of something, and then what
-// it replaced.
+// freshLink is the name of a link or file that will replace another one. After an exchange it
+// names the replaced one.
 const freshLink = ".fresh"
 
-// stored matches a generation or a folder of one.
+// stored matches the name of a generation, or of one of its folders.
 var stored = regexp.MustCompile(`^\.(gen|maps|ssl|general)-[0-9]{6,}$`)
 
-// flip makes a generation the current one, unless it is.
+// flip makes a generation the current one, if it is not.
 func (s *store) flip(generation string) error {
 	if s.current() == generation {
 		return nil
@@ -277,7 +276,7 @@ func (s *store) flip(generation string) error {
 	return s.link(generation, currentLink)
 }
 
-// link puts a symbolic link in the place of something, in one go.
+// link puts a symbolic link in the place of something, in one step.
 func (s *store) link(target, name string) error {
 	fresh, at := s.path(freshLink), s.path(name)
 	err := s.step("link "+name, func() error { return errors.Join(os.RemoveAll(fresh), os.Symlink(target, fresh)) })
@@ -292,8 +291,7 @@ func (s *store) link(target, name string) error {
 	})
 }
 
-// clean deletes all generations but the current one, and the folders that it does
-// not use.
+// clean deletes all generations except the current one, and the folders that it does not use.
 func (s *store) clean() error {
 	generation := s.current()
 	keep := map[string]bool{generation: true}
@@ -316,7 +314,7 @@ func (s *store) clean() error {
 	return errors.Join(errs...)
 }
 
-// step takes one step that changes the folder.
+// step carries out one step that changes the folder.
 func (s *store) step(name string, do func() error) error {
 	if s.failpoint == nil {
 		return do()

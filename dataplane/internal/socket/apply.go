@@ -15,8 +15,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// Leaving are servers of one process in maintenance that still had connections. One
-// without a name stands for a whole backend that still had requests.
+// Leaving has the servers of one process that are in maintenance but still had connections. A
+// reference without a server name stands for a whole backend that still had requests.
 type Leaving map[change.ServerRef]struct{}
 
 // applier is one Apply under way.
@@ -25,23 +25,23 @@ type applier struct {
 	layout  config.Layout
 	leaving Leaving
 	sent    int
-	queue   []command                             // changes of servers, which are many and short
+	queue   []command                             // changes of servers: many and short
 	ids     map[string]int                        // highest identifier of a server, by backend
-	want    map[change.ServerRef][]change.Setting // what is to be read back
+	want    map[change.ServerRef][]change.Setting // settings to read back
 }
 
-// Apply carries out the changes in order, and reads back what can be read of the
-// servers that it told something. It returns how many commands changed
-// something. The error is a *[Refused] for a command that HAProxy did not take.
+// Apply carries out the changes in order, and reads the changed servers back as far as
+// HAProxy shows them. It returns the number of commands that changed something. If HAProxy
+// refuses a command, the error is a *[Refused].
 //
-// A server that still has connections when it goes stays in maintenance. Apply
-// puts it into leaving, and each later Apply tries to delete it again. So it does with
-// backends that HAProxy can delete; Deleted tells when.
+// A server that still has connections when it goes stays in maintenance. Apply puts it into
+// leaving, and each later Apply tries to delete it again. It treats backends that HAProxy can
+// delete in the same way; [Worker.Deleted] lists the deleted ones.
 func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leaving, dos []*change.Do) (sent int, err error) {
 	a := &applier{Worker: w, layout: layout, leaving: leaving,
 		ids: make(map[string]int), want: make(map[change.ServerRef][]change.Setting)}
 	for _, do := range dos {
-		if do.Verb == change.TakeBackend { // it comes back
+		if do.Verb == change.TakeBackend { // the backend comes back
 			delete(leaving, change.ServerRef{Backend: do.Name.Backend})
 		}
 	}
@@ -52,7 +52,7 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 			}
 			continue
 		}
-		// A change of the state closes the idle connections that are left.
+		// A change of the state closes the remaining idle connections.
 		again := "set server " + a.inProcess(ref).String() + " state "
 		if err := a.tell(ctx, command{text: again + "drain"}, command{text: again + "maint"}); err != nil {
 			return a.sent, err
@@ -73,7 +73,7 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 }
 
 func (a *applier) one(ctx context.Context, do *change.Do) error {
-	switch do.Verb { // those of which a plan may have thousands travel together
+	switch do.Verb { // a plan may have thousands of these; their commands are sent together
 	case change.SetServer:
 		a.setServer(do)
 		return nil
@@ -107,7 +107,7 @@ func (a *applier) one(ctx context.Context, do *change.Do) error {
 	return fmt.Errorf("unknown verb %d", do.Verb)
 }
 
-// flush sends the changes of servers that wait to travel together.
+// flush sends the queued changes of servers together.
 func (a *applier) flush(ctx context.Context) error {
 	queue := a.queue
 	a.queue = nil
@@ -116,8 +116,8 @@ func (a *applier) flush(ctx context.Context) error {
 
 func (a *applier) path(f config.File) string { return a.layout.Path(f.Kind, f.Name) }
 
-// setServer queues the commands that change a server. No request shall meet the
-// new address of one that goes, or the old address of one that comes.
+// setServer queues the commands that change a server. The order matters: a server that goes
+// must get no request at its new address, and one that comes none at its old address.
 func (a *applier) setServer(do *change.Do) {
 	turn := map[string]int{change.Maint: -1, change.Ready: 1}
 	settings := slices.SortedStableFunc(slices.Values(do.Set), func(x, y change.Setting) int { return turn[x.Value] - turn[y.Value] })
@@ -127,8 +127,8 @@ func (a *applier) setServer(do *change.Do) {
 	a.want[do.Ref] = append(a.want[do.Ref], settings...)
 }
 
-// addServer queues the commands that add a server as it would be after a reload:
-// with checks, and enabled.
+// addServer queues the commands that add a server as it would be after a reload: with checks,
+// and enabled.
 func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 	if _, ok := a.leaving[ref]; ok {
 		return fmt.Errorf("the server %s of before still has connections", ref)
@@ -145,17 +145,16 @@ func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 	return nil
 }
 
-// addArgs returns the words with which a server is after "add server" what it
-// is after a reload. Of what HAProxy works out for servers of its configuration,
-// it leaves some undone for those (management manual, section 9.3): the health
-// check does not speak TLS and the PROXY protocol by itself, and up to 2.6
-// minconn does not follow maxconn. Up to 2.8 servers without an identifier push
-// each other out of the tree of balance random.
+// addArgs returns the arguments with which "add server" gives the same server as a reload.
+// HAProxy does not derive some settings for added servers (management manual, section 9.3).
+// The health check does not speak TLS and the PROXY protocol by itself. Up to 2.6 minconn
+// does not follow maxconn. Up to 2.8 servers without an identifier push each other out of the
+// tree of balance random.
 func (a *applier) addArgs(ref change.ServerRef, server *config.Server) []string {
 	words := append([]string{a.inProcess(ref).String()}, server.Args...)
-	words = slices.DeleteFunc(words, func(w string) bool { return w == "disabled" || w == "enabled" }) // it starts in maintenance anyway
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "disabled" || w == "enabled" }) // an added server starts in maintenance anyway
 	if server.Value("state") == "disabled" {
-		words = append(words, "disabled") // so that its checks pause
+		words = append(words, "disabled") // pauses its checks
 	}
 	if limit := server.Value("maxconn"); limit != "" && !server.Has("minconn") {
 		words = append(words, "minconn", limit)
@@ -174,10 +173,10 @@ func (a *applier) addArgs(ref change.ServerRef, server *config.Server) []string 
 	return append(words, "id", strconv.Itoa(a.ids[ref.Backend]))
 }
 
-// learnIDs asks once for the highest identifiers of all backends that get servers.
+// learnIDs asks once for the highest identifiers in all backends that get servers.
 func (a *applier) learnIDs(ctx context.Context, dos []*change.Do) error {
 	for _, do := range dos {
-		if do.Verb == change.MakeBackend { // it has no server yet
+		if do.Verb == change.MakeBackend { // a new backend has no server yet
 			continue
 		}
 		for _, one := range append([]*change.Do{do}, do.Servers...) {
@@ -219,9 +218,9 @@ func (a *applier) remove(ctx context.Context, ref change.ServerRef) error {
 	return err
 }
 
-// readBack sends what waits, and checks that the servers are as they were told to be: a
-// command may be taken and yet another part of HAProxy have the last word. It asks again
-// for what does not show, because from HAProxy 2.9 on a task applies addresses.
+// readBack sends the queue, and checks that the servers have their changes. HAProxy may
+// accept a command although another part of it decides otherwise. From HAProxy 2.9 on a task
+// applies addresses, so readBack asks again for changes that do not show yet.
 func (a *applier) readBack(ctx context.Context) error {
 	begin, over := time.Now(), time.After(waitForChange)
 	for pause := pollEvery / 16; ; pause = min(2*pause, pollEvery) {
@@ -245,7 +244,7 @@ func (a *applier) readBack(ctx context.Context) error {
 	}
 }
 
-// sendAndShow sends what waits, and asks for the servers that are to be read back.
+// sendAndShow sends the queue, and asks for the servers to read back.
 func (a *applier) sendAndShow(ctx context.Context) (map[change.ServerRef]change.ServerState, error) {
 	backends := make(map[string]bool)
 	for ref := range a.want {
@@ -260,8 +259,8 @@ func (a *applier) sendAndShow(ctx context.Context) (map[change.ServerRef]change.
 	return a.serversOf(answers)
 }
 
-// missing is an error about a server that does not show what it was told. The others
-// need not be read back again.
+// missing returns an error if a server does not show its changes. It drops the other servers
+// from the list to read back.
 func (a *applier) missing(states map[change.ServerRef]change.ServerState) (err error) {
 	for ref, settings := range a.want {
 		state, there := states[ref]

@@ -14,11 +14,11 @@ import (
 // HAProxy 3.4, section 9.3).
 const experimental = "experimental-mode on"
 
-// attached is part of the answer about a backend that still has requests.
+// attached is part of HAProxy's answer for a backend that still has requests.
 const attached = "attached streams"
 
-// backend queues the commands about a backend and its servers. Requests find a backend
-// that comes only when it has all of them.
+// backend queues the commands about a backend and its servers. Requests find a new backend
+// only when it has all servers.
 func (a *applier) backend(ctx context.Context, do *change.Do) error {
 	name := do.Name.Backend
 	if do.Verb == change.MakeBackend {
@@ -42,9 +42,9 @@ func (a *applier) backend(ctx context.Context, do *change.Do) error {
 	return nil
 }
 
-// deleteBackend hides a backend from requests, and deletes it with its servers unless a
-// request is in it. It is in leaving until then. A backend that HAProxy never deletes
-// stays until the next reload.
+// deleteBackend hides a backend from requests, and deletes it with its servers if it has no
+// requests. Until then the backend is in leaving. If HAProxy can never delete it, it stays
+// until the next reload.
 func (a *applier) deleteBackend(ctx context.Context, name string) error {
 	whole := change.ServerRef{Backend: name}
 	of := func(ref change.ServerRef) bool { return ref.Backend == name }
@@ -75,9 +75,9 @@ func (a *applier) deleteBackend(ctx context.Context, name string) error {
 	return nil
 }
 
-// deleteWithServers deletes all servers of a backend without requests, and then tries
-// the command. It returns its answer. It deletes none unless it can delete all: idle
-// connections take a moment to close.
+// deleteWithServers deletes all servers of a backend without requests, and then sends the
+// command del. It returns the answer to it. It deletes no server unless it can delete all,
+// because idle connections take a moment to close.
 func (a *applier) deleteWithServers(ctx context.Context, name, del string) (answer string, err error) {
 	states, err := a.servers(ctx, name)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *applier) deleteWithServers(ctx context.Context, name, del string) (answ
 	return answers[len(answers)-1], nil
 }
 
-// isIdle reads "show stat" of one backend: whether it has no request.
+// isIdle reports whether a backend has no requests, from the answer to "show stat".
 func isIdle(answer, name string) bool {
 	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(answer, "# "))).ReadAll()
 	if err != nil || len(rows) != 2 {

@@ -11,17 +11,17 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// maxSingle is up to how many entries change one by one, not in one atomic step. Of a
-// file with many entries it is 1 of shareSingle: to fill it anew takes longer than
-// that. HAProxy up to 2.6 looks through all entries for one to set or to delete.
+// maxSingle is the number of entries that may change one by one; above it, they change in one
+// atomic step. For a large file the bound is its number of lines divided by shareSingle,
+// because filling it anew takes longer. HAProxy up to 2.6 searches all entries to set or
+// delete one.
 const maxSingle, shareSingle = 64, 32
 
 func mostSingle(content []byte) int {
 	return max(maxSingle, bytes.Count(content, []byte("\n"))/shareSingle)
 }
 
-// changeEntries changes a map or the patterns of ACLs, entry by entry or all at
-// once.
+// changeEntries changes a map or the patterns of ACLs, one by one or all at once.
 func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
 	noun, parse := "acl", config.ParsePatterns
 	if do.File.Kind == config.Map {
@@ -40,7 +40,7 @@ func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
 			c.good = []string{"", "not found"}
 		} else if noun == "map" {
 			c.args = append(c.args, a.names.Value(e.Value))
-			whole = whole || !haproxyctl.Plain(e.Value) // such as several words
+			whole = whole || !haproxyctl.Plain(e.Value) // for example several words
 		}
 		commands = append(commands, c)
 	}
@@ -50,8 +50,8 @@ func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
 	return a.tell(ctx, commands...)
 }
 
-// secretly is what an error shows in place of a command with entries of a file
-// and of its answer, or "" where it may show them.
+// secretly returns the text that an error shows in place of a secret command and its answer.
+// It returns "" if the error may show them.
 func secretly(file, key string) string {
 	if config.SpeaksOfSecrets(file) || config.SpeaksOfSecrets(key) {
 		return "change of " + file
@@ -59,7 +59,7 @@ func secretly(file, key string) string {
 	return ""
 }
 
-// replaceEntries fills a new version of the entries and makes it the current one.
+// replaceEntries fills a new version of the entries and makes it current.
 func (a *applier) replaceEntries(ctx context.Context, noun string, f config.File, entries []config.MapEntry) error {
 	path := []string{a.path(f)}
 	prepare := command{text: "prepare " + noun, args: path}
@@ -74,14 +74,15 @@ func (a *applier) replaceEntries(ctx context.Context, noun string, f config.File
 	a.sent++
 	at := fmt.Sprintf(" %s @%d", noun, version)
 	if err := a.tell(ctx, fill(command{text: "add" + at, args: path, secret: secretly(f.Name, "")}, noun, entries)...); err != nil {
-		_, _ = a.conn.Exec(ctx, "clear"+at+" "+path[0]) // it would hold its memory
+		_, _ = a.conn.Exec(ctx, "clear"+at+" "+path[0]) // frees the memory of the new version
 		return err
 	}
 	return a.tell(ctx, command{text: "commit" + at, args: path})
 }
 
-// fill returns commands that add all entries: those of a map in as few payloads
-// as they fit into, patterns one a command, which takes no payload.
+// fill returns commands that add all entries. It puts the entries of a map into as few
+// payloads as possible. Patterns take one command each, because that command takes no
+// payload.
 func fill(add command, noun string, entries []config.MapEntry) []command {
 	var commands []command
 	for _, e := range entries {
@@ -101,7 +102,7 @@ func fill(add command, noun string, entries []config.MapEntry) []command {
 	return commands
 }
 
-// commit puts the content of a file in the place of what HAProxy has loaded.
+// commit replaces the loaded content of a file.
 func (a *applier) commit(ctx context.Context, noun string, f config.File) error {
 	object, path := " ssl "+noun, []string{a.path(f)}
 	err := a.tell(ctx, command{text: "set" + object, args: path, payload: f.Content, good: []string{"ransaction created", "ransaction updated"}})
@@ -114,8 +115,8 @@ func (a *applier) commit(ctx context.Context, noun string, f config.File) error 
 	return err
 }
 
-// changeList changes one entry of a crt-list. A changed entry comes before the
-// old one goes, so that its names are served all the time.
+// changeList changes one entry of a crt-list. It adds the changed entry before it deletes the
+// old one, so HAProxy serves its names all the time.
 func (a *applier) changeList(ctx context.Context, do *change.Do) error {
 	list, gone := a.path(do.File), do.Entry.Certificate()
 	if do.Verb != change.DeleteListEntry {
@@ -132,7 +133,7 @@ func (a *applier) changeList(ctx context.Context, do *change.Do) error {
 		if err != nil {
 			return err
 		}
-		_, line, _ := strings.Cut(answer, "\n"+gone+":") // the first entry with it, as new ones stand at the end
+		_, line, _ := strings.Cut(answer, "\n"+gone+":") // the first entry is the old one, because new entries go to the end
 		gone += ":" + line[:len(line)-len(strings.TrimLeft(line, "0123456789"))]
 	}
 	return a.tell(ctx, command{text: "del ssl crt-list", args: []string{list, gone}, good: []string{"' deleted"}})

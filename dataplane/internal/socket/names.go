@@ -9,12 +9,12 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// inProcess returns a server as the process knows it.
+// inProcess returns a server with the name of its backend in the process.
 func (w *Worker) inProcess(ref change.ServerRef) change.ServerRef {
 	return change.ServerRef{Backend: w.names.InProcess(ref.Backend), Server: ref.Server}
 }
 
-// mapOf reads a map as the process needs it.
+// mapOf reads a map of the configuration, with the names of backends in the process.
 func (w *Worker) mapOf(content []byte) []config.MapEntry {
 	entries := config.ParseMap(content)
 	for i := range entries {
@@ -23,7 +23,7 @@ func (w *Worker) mapOf(content []byte) []config.MapEntry {
 	return entries
 }
 
-// mapFrom reads a map of the process as the configuration has it.
+// mapFrom reads a map of the process, with the names of backends in the configuration.
 func (w *Worker) mapFrom(content string) string {
 	if w.names == nil {
 		return content
@@ -36,9 +36,9 @@ func (w *Worker) mapFrom(content string) string {
 	return b.String()
 }
 
-// backends asks for the names of all backends. A spare that was taken counts under its
-// own name, and under that of the backend that took it. It returns nil where backends
-// come only at a reload: for a configuration without spares, of a HAProxy that makes none.
+// backends asks for the names of all backends. A taken spare counts under its own name, and
+// under the name of the backend that took it. backends returns nil if new backends always
+// need a reload. That is so without spares, if HAProxy cannot make backends.
 func (w *Worker) backends(ctx context.Context, cfg *config.Config) (map[string]bool, error) {
 	isSpare := func(s *config.Section) bool { return change.IsSpare(s.Name) }
 	makes := change.Target{Version: w.version}.WhyNot(change.BackendFromDefaults, change.Create, "") == ""

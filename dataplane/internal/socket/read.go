@@ -13,8 +13,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// Read reads all servers of the process, and the maps and certificates of cfg.
-// What the process does not know is missing in the result.
+// Read reads all servers of the process, and the maps and certificates of cfg. The result
+// lacks the files that the process does not have.
 func (w *Worker) Read(ctx context.Context, layout config.Layout, cfg *config.Config) (*change.Process, error) {
 	var commands []string
 	var files []config.File
@@ -44,7 +44,7 @@ func (w *Worker) Read(ctx context.Context, layout config.Layout, cfg *config.Con
 	return p, err
 }
 
-// servers asks for the servers of these backends; "" means all.
+// servers asks for the servers of these backends; "" means all backends.
 func (w *Worker) servers(ctx context.Context, backends ...string) (map[change.ServerRef]change.ServerState, error) {
 	answers, err := w.conn.Batch(ctx, w.showServers(backends...))
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Worker) serversOf(answers []string) (map[change.ServerRef]change.Server
 	named := make(map[change.ServerRef]change.ServerState, len(servers))
 	for ref, state := range servers {
 		name := w.names.Backend(ref.Backend)
-		if w.names.InProcess(name) == ref.Backend { // or else a backend of before, that a lost table of names knew
+		if w.names.InProcess(name) == ref.Backend { // otherwise it is a former backend, whose name was lost with the table of names
 			named[change.ServerRef{Backend: name, Server: ref.Server}] = state
 		}
 	}
@@ -77,8 +77,8 @@ func (w *Worker) showServers(backends ...string) []string {
 	return commands
 }
 
-// parseServers reads answers to "show servers state" (management manual, section
-// 9.3): the columns by their names, which grow from version to version.
+// parseServers reads answers to "show servers state" (management manual, section 9.3). It
+// finds columns by their names, because newer versions have more columns.
 func parseServers(answer string) (map[change.ServerRef]change.ServerState, error) {
 	servers := make(map[change.ServerRef]change.ServerState)
 	column := make(map[string]int)
@@ -109,7 +109,7 @@ func parseServers(answer string) (map[change.ServerRef]change.ServerState, error
 			return n
 		}
 		s := change.ServerState{ID: number("srv_id"), Weight: number("srv_uweight"), State: stateOf(number("srv_admin_state"))}
-		// A name that is not resolved has no address, and neither has a socket.
+		// An unresolved name has no address, and neither has a socket.
 		s.Address, _ = netip.ParseAddrPort(net.JoinHostPort(word("srv_addr"), word("srv_port")))
 		servers[change.ServerRef{Backend: word("be_name"), Server: word("srv_name")}] = s
 		if bad != "" {
@@ -122,9 +122,8 @@ func parseServers(answer string) (map[change.ServerRef]change.ServerState, error
 	return servers, nil
 }
 
-// stateOf reads srv_admin_state (management manual, "show servers state").
-// Maintenance or drain that a server inherits, or that comes from a resolver, is
-// nothing that a configuration asks for.
+// stateOf reads srv_admin_state (management manual, "show servers state"). A configuration
+// cannot ask for maintenance or drain that a server inherits or that a resolver sets.
 func stateOf(admin int) string {
 	const forcedMaint, fromConfig, forcedDrain = 0x01, 0x04, 0x08
 	switch {
@@ -138,8 +137,8 @@ func stateOf(admin int) string {
 	return change.Ready
 }
 
-// parseEntries reads the answer to "show map": the content of a file with these
-// entries. It returns false for an answer that is none.
+// parseEntries reads the answer to "show map". It returns the content of a file with these
+// entries, or false for any other answer.
 func parseEntries(answer string) (content string, ok bool) {
 	var b strings.Builder
 	for l := range strings.Lines(answer) {

@@ -1,8 +1,8 @@
-// Package socket tells one running HAProxy, through its stats socket, what
-// changes, and reads what the process has.
+// Package socket changes one running HAProxy through its stats socket, and reads what the
+// process has.
 //
-// The commands for fields of servers, their good answers, and what shows that a
-// field has its value stand in the table of package change.
+// The table of package change has the commands for fields of servers, their good answers, and
+// how to read the fields back.
 package socket
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// ErrAnotherWorker says that the stats socket is that of another process.
+// ErrAnotherWorker says that the stats socket belongs to another process.
 var ErrAnotherWorker = errors.New("another process answers on the stats socket")
 
 const (
-	pollEvery     = 2 * time.Millisecond // for what a socket gives no notice of
-	waitForWorker = 10 * time.Second     // until the worker that serves is the one that answers
-	waitForChange = 3 * time.Second      // until what a command has only queued shows
+	pollEvery     = 2 * time.Millisecond // between two questions, because a socket sends no notice
+	waitForWorker = 10 * time.Second     // until the serving worker answers
+	waitForChange = 3 * time.Second      // until a queued change shows
 )
 
 // Worker is a connection to the stats socket of one worker process. It is not
@@ -37,13 +37,13 @@ type Worker struct {
 	version change.Version
 	started time.Time
 	names   *change.Names
-	deleted []string // backends
+	deleted []string // names of deleted backends
 }
 
-// Dial connects to the stats socket of the worker with that process id. For a
-// moment after a reload the old worker still accepts connections there, and what
-// it is told would be lost. So Dial tries again until alone says that the master
-// has no other worker. Then the error may wrap [ErrAnotherWorker].
+// Dial connects to the stats socket of the worker with that process id. For a moment after a
+// reload the old worker still accepts connections there, and commands to it would be lost. So
+// Dial tries again until alone says that the master has no other worker. Then the error may
+// wrap [ErrAnotherWorker].
 func Dial(ctx context.Context, path string, pid int, alone func(context.Context) bool) (*Worker, error) {
 	begin, whole := time.Now(), ctx
 	ctx, cancel := context.WithTimeout(ctx, waitForWorker)
@@ -70,7 +70,7 @@ func Dial(ctx context.Context, path string, pid int, alone func(context.Context)
 }
 
 // DialOnce is [Dial] with one try. Its caller must ask the master afterwards whether that
-// worker is still the one that serves.
+// worker still serves.
 func DialOnce(ctx context.Context, path string, pid int) (*Worker, error) {
 	conn, answers, err := haproxyctl.DialAsking(ctx, path, "show info")
 	if err != nil {
@@ -88,30 +88,30 @@ func DialOnce(ctx context.Context, path string, pid int) (*Worker, error) {
 // Close ends the connection.
 func (w *Worker) Close() error { return w.conn.Close() }
 
-// Version returns the version that the worker tells.
+// Version returns the version that the worker reports.
 func (w *Worker) Version() change.Version { return w.version }
 
 // Started returns when the worker began, to the second.
 func (w *Worker) Started() time.Time { return w.started }
 
-// SetNames says what the worker calls backends. Nobody else needs to know: whatever
-// is read or told has the names of the configuration.
+// SetNames sets the names of backends in the worker. Everything else in this package's
+// interface uses the names of the configuration.
 func (w *Worker) SetNames(names *change.Names) { w.names = names }
 
-// Refused is a command that HAProxy did not take. It holds no secrets.
+// Refused is a command that HAProxy refused. It holds no secrets.
 type Refused struct{ Command, Answer string }
 
 func (r *Refused) Error() string {
 	return fmt.Sprintf("HAProxy refused %q: %s", r.Command, printable.Said(strings.Join(strings.Fields(r.Answer[:min(len(r.Answer), 2*printable.MaxSaid)]), " "), nil))
 }
 
-// command is one command with what HAProxy answers when it takes it.
+// command is one command with its good answers.
 type command struct {
 	text    string
-	args    []string // each one word, the first names what is changed
+	args    []string // each one word; the first names the object
 	payload []byte   // never shown
-	good    []string // parts of good answers, "" for an empty one; nil takes only an empty one
-	secret  string   // what to show in place of the command, if that and the answer may be secret
+	good    []string // parts of good answers, "" for an empty one; nil allows only an empty one
+	secret  string   // text to show if the command and the answer may be secret
 }
 
 func (c command) line() string { return strings.Join(append([]string{c.text}, c.args...), " ") }
@@ -125,15 +125,15 @@ func (c command) refused(answer string) *Refused {
 	return &Refused{Command: shown.line(), Answer: haproxycfg.RedactQuoted(answer, strings.Join(rest, " "))}
 }
 
-// tell sends commands together and judges each answer. Either all of them have a
-// payload, or none.
+// tell sends commands together and judges each answer. Either all of them have a payload, or
+// none has.
 func (a *applier) tell(ctx context.Context, commands ...command) error {
 	_, err := a.tellAsking(ctx, nil, commands...)
 	return err
 }
 
-// tellAsking is tell with questions behind the commands, which it sends with them. It
-// returns their answers.
+// tellAsking is tell with questions after the commands. It sends all together, and returns
+// the answers to the questions.
 func (a *applier) tellAsking(ctx context.Context, questions []string, commands ...command) ([]string, error) {
 	var batch []string
 	for _, c := range commands {
