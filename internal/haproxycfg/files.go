@@ -44,7 +44,7 @@ func (e ListEntry) Split() (options, filters []string) {
 	return options, filters
 }
 
-// Blocks goes through the PEM blocks of a file.
+// Blocks yields the PEM blocks of a file.
 func Blocks(content []byte) iter.Seq[*pem.Block] {
 	return func(yield func(*pem.Block) bool) {
 		for rest := content; ; {

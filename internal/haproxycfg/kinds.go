@@ -1,19 +1,19 @@
 package haproxycfg
 
-// sectionKind is what HAProxy takes behind the keyword of a section, and where
-// the parser of the Dataplane API puts such sections.
+// sectionKind says what HAProxy accepts after the keyword of a section, and where the parser
+// of the Dataplane API puts such sections.
 type sectionKind struct {
-	words    int  // how many may follow; a negative number for any
+	words    int  // how many words may follow; negative for any number
 	nameless bool // the name may be left out
 	free     bool // the name may have any characters
 	from     bool // "from" and the name of a defaults section may follow
-	proxy    bool // an earlier section must not come to stand below it
+	proxy    bool // an earlier section must not move below it
 	below    bool // stored below the backends
 }
 
-// sectionKinds are the sections of HAProxy 2.6 to 3.2. HAProxy up to 3.0 drops a
-// proxy with a word too many behind its name, often in silence; later versions
-// refuse it. Where none of them minds, neither do we.
+// sectionKinds are the sections of HAProxy 2.6 to 3.2. If a proxy has too many words after
+// its name, HAProxy up to 3.0 drops it, often silently, and later versions refuse it. If no
+// version objects, neither do we.
 var sectionKinds = map[string]sectionKind{
 	"global":      {nameless: true},
 	"traces":      {nameless: true},

@@ -16,30 +16,28 @@ import (
 	"github.com/haproxytech/client-native/v6/config-parser/options"
 )
 
-// parserMu guards every use of client-native's config parser, which keeps the
-// name of the last defaults section in a package variable.
+// parserMu guards every use of client-native's config parser. That parser keeps the name of
+// the last defaults section in a package variable.
 var parserMu sync.Mutex
 
-// Refusal says that the config parser of the Dataplane API, through which
-// every text goes that it stores, would change the meaning of a text without a
-// word.
+// Refusal says that the Dataplane API would silently change the meaning of a text. The API
+// sends every text that it stores through its config parser.
 type Refusal struct {
 	Line int    // counted from 1
 	Text string // the line, without surrounding space
 	Why  string
 }
 
-// Error tells line, text and reason.
+// Error returns line, text and reason.
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("line %d: %s: %s", r.Line, r.Text, r.Why)
 }
 
-// Normalise returns the text as the Dataplane API stores it: sections ordered
-// by kind and name, directives in the order of the parser, unnamed defaults
-// named, proxies with an explicit "from". It returns a [*Refusal] where that
-// would lose or change something.
+// Normalise returns the text as the Dataplane API stores it: sections ordered by kind and
+// name, directives in the order of the parser, unnamed defaults named, proxies with an
+// explicit "from". It returns a [*Refusal] if that would lose or change something.
 //
-// The result has none of the lines that the API adds for itself.
+// The result has none of the lines that the API adds.
 func Normalise(text string) (string, error) {
 	before := directives(text)
 	if err := checkText(text, before); err != nil {
@@ -62,8 +60,8 @@ func Normalise(text string) (string, error) {
 	return out, nil
 }
 
-// RoundTrip is [Normalise] without any refusal: it returns what the Dataplane
-// API would store, whatever gets lost.
+// RoundTrip is [Normalise] without any refusal: it returns what the Dataplane API would
+// store, even if parts get lost.
 func RoundTrip(text string) (out string, err error) {
 	parserMu.Lock()
 	defer parserMu.Unlock()
@@ -79,12 +77,12 @@ func RoundTrip(text string) (out string, err error) {
 	return p.String(), nil
 }
 
-// errPanic says that the parser panics, which it does on some lines that are
-// too short: here, and in the API as well.
+// errPanic says that the parser panics. It does so on some lines that are too short, here and
+// in the API as well.
 var errPanic = errors.New("the config parser panics")
 
-// panics finds the line on which the parser panics: the last of the shortest
-// beginning of the text that makes it do so.
+// panics finds the line on which the parser panics. It is the last line of the shortest
+// beginning of the text with a panic.
 func panics(text string) error {
 	lines := slices.Collect(strings.Lines(text))
 	n := sort.Search(len(lines), func(n int) bool {
@@ -102,42 +100,41 @@ func refusal(line int, text, why string, args ...any) error {
 	return &Refusal{Line: line, Text: text, Why: fmt.Sprintf(why, args...)}
 }
 
-// maxShown is how much of a line a [Refusal] shows.
+// maxShown bounds how many bytes of a line a [Refusal] shows.
 const maxShown = 120
 
-// maxParserLine is the length of a line from which on the parser, without a
-// word, ignores the rest of the file.
+// maxParserLine is the length from which on a line makes the parser silently ignore the rest
+// of the file.
 const maxParserLine = 64 << 10
 
-// maxUnnamed bounds the defaults sections without a name: for each, the parser tries all
-// numbers that a name may end in, while all other instances wait.
+// maxUnnamed bounds the defaults sections without a name. For each, the parser tries all
+// numbers for a name, while all other instances wait.
 const maxUnnamed = 1000
 
-// foreignHeaders start a section for HAProxy, but not for the parser, which
-// folds their lines into the section before. The value says that the word is
-// a header only at the start of a line, because it is a directive as well.
+// foreignHeaders start a section for HAProxy, but not for the parser, which folds their lines
+// into the section before. True says that the word is a header only at the start of a line,
+// because it is also a directive.
 var foreignHeaders = map[string]bool{"namespace_list": false, "healthcheck": true}
 
-// conditionals are the directives of section 2.4 of the configuration manual,
-// "Conditional blocks". The parser keeps them and drops what they enclose.
+// conditionals are the directives of section 2.4 of the configuration manual, "Conditional
+// blocks". The parser keeps them and drops the lines that they enclose.
 var conditionals = map[string]bool{
 	".if": true, ".elif": true, ".else": true, ".endif": true,
 	".notice": true, ".warning": true, ".diag": true, ".alert": true,
 }
 
-// builtinACL matches the ACLs that HAProxy knows itself (configuration manual,
-// section 7.4).
+// builtinACL matches the built-in ACLs of HAProxy (configuration manual, section 7.4).
 var builtinACL = regexp.MustCompile(`^(TRUE|FALSE|LOCALHOST|RDP_COOKIE|REQ_CONTENT|WAIT_END|HTTP(_.*)?|METH_.*)$`)
 
-// lasting are the settings of a global section that count for the whole process.
-// Of others, such as log targets and folders, only the lines below learn.
+// lasting matches the settings of a global section that apply to the whole process. Other
+// settings, such as log targets and folders, apply only to the lines below.
 var lasting = regexp.MustCompile(`^(max\w+|spread-checks|max-spread-checks|hard-stop-after|ulimit-n|fd-hard-limit|daemon|pidfile|chroot|` +
 	`user|group|uid|gid|stats|node|description|quiet|zero-warning|server-state-\w+)$`)
 
-// directive is a line that is no comment.
+// directive is a line that is not a comment.
 type directive struct {
 	line    int
-	section string // "backend shop", or only the kind where several may stand
+	section string // "backend shop", or only the kind if there may be several
 	kind    string
 	header  bool
 	words   []string
@@ -152,7 +149,7 @@ func (d *directive) has(a, b string) bool {
 	return slices.Contains(d.words, a) && slices.Contains(d.words, b)
 }
 
-// directives cuts a text as the parser does.
+// directives cuts a text into directives as the parser does.
 func directives(text string) []directive {
 	list := make([]directive, 0, strings.Count(text, "\n"))
 	var d directive
@@ -176,21 +173,21 @@ func directives(text string) []directive {
 	return list
 }
 
-// sectionKey names a section by its header for the search for doubles;
-// sections that may stand several times have none.
+// sectionKey returns the key of a section, from its header, for the search for duplicates. It
+// returns "" for sections that may repeat.
 func sectionKey(raw string) string {
 	words, _ := Fields(raw)
 	switch {
 	case len(words) == 1 && words[0] == "crt-store":
-		return words[0] // the one without a name
+		return words[0] // the unnamed one
 	case len(words) < 2 || words[0] == "global" || words[0] == "traces" || words[1] == "from":
 		return ""
 	}
 	return words[0] + " " + words[1]
 }
 
-// checkText refuses the first line that the parser of the Dataplane API would
-// change in silence.
+// checkText refuses the first line that the parser of the Dataplane API would silently
+// change.
 func checkText(text string, list []directive) error {
 	line := 0
 	for raw := range strings.Lines(text) {
@@ -241,7 +238,7 @@ func checkText(text string, list []directive) error {
 			return d.refuse("the Dataplane API moves a default-server above the servers, the first is in line %d", server)
 		case d.kind == "global" && seen["any"] != 0 && !lasting.MatchString(word):
 			return d.refuse(movedUp)
-		case d.kind == "global" && strings.HasSuffix(word, "setenv") && variable != 0 && variable < d.line: // unsetenv, too
+		case d.kind == "global" && strings.HasSuffix(word, "setenv") && variable != 0 && variable < d.line: // the suffix matches unsetenv, too
 			return d.refuse("the Dataplane API moves this line to the top, above a use of a variable in line %d", variable)
 		}
 		if !d.header {
@@ -253,8 +250,8 @@ func checkText(text string, list []directive) error {
 
 const movedUp = "the Dataplane API moves this line to the top, above sections that would then follow it: put it there"
 
-// checkPlace refuses sections that the API moves away from those that they count
-// for. It keeps the lines of the sections seen, by their names and by what they are.
+// checkPlace refuses sections that the API would move away from the sections that they apply
+// to. It keeps in seen the lines of sections, by their names and by what they are.
 func checkPlace(d *directive, seen map[string]int) error {
 	key := sectionKey(d.raw)
 	switch {
@@ -283,12 +280,12 @@ func checkPlace(d *directive, seen map[string]int) error {
 	return nil
 }
 
-// checkLost finds directives that stood in a section and do not any more. One of
-// several equal ones may go, for HAProxy too takes the last.
+// checkLost finds directives that are missing in their section afterwards. One of several
+// equal ones may go, because HAProxy also takes the last.
 func checkLost(before, after []directive) error {
 	key := func(d directive) string {
 		if d.kind == "defaults" {
-			return "defaults\x00" + d.words[0] // unnamed ones get a name
+			return "defaults\x00" + d.words[0] // unnamed defaults sections get a name
 		}
 		return d.section + "\x00" + d.words[0]
 	}

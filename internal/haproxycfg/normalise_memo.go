@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// Normaliser is [Normalise] for texts that differ little from call to call: it
-// parses only backends that are new or changed, and sections of other kinds. It
-// remembers the sections of the last text. The zero value is ready; it is not safe for
-// concurrent use.
+// Normaliser is [Normalise] for texts that differ little from call to call. It remembers the
+// sections of the last text, and parses only new or changed backends and all other sections.
+// The zero value is ready; it is not safe for concurrent use.
 type Normaliser struct{ last []*memo }
 
 // memo is a section of the last text, in its order.
 type memo struct {
 	text, kind, name string
-	defaults         string // the names of the defaults sections above it, the last of which it gets as "from"
-	apart            bool   // it can be parsed apart from others
-	comments         bool   // above its header
-	normal           string // of a backend: its normal form, and an empty line
+	defaults         string // names of the defaults sections above it; it gets the last one as "from"
+	apart            bool   // it can be parsed separately
+	comments         bool   // it has comments above its header
+	normal           string // for a backend: its normal form and an empty line
 }
 
 // Normalise returns what [Normalise] returns.
@@ -27,9 +26,9 @@ func (n *Normaliser) Normalise(text string) (string, error) {
 	return strings.Join(parts, ""), err
 }
 
-// Sections is Normalise for a text in sections, each as [Split] cuts it, and returns
-// parts of whole sections. Sections that share their memory with those of the last
-// text cost next to nothing.
+// Sections is Normalise for a text in sections, each as [Split] cuts it. It returns parts of
+// whole sections. Sections that share their memory with those of the last text cost next to
+// nothing.
 func (n *Normaliser) Sections(sections []string) (parts []string, err error) {
 	now := n.match(sections)
 	if separable(now) {
@@ -39,13 +38,13 @@ func (n *Normaliser) Sections(sections []string) (parts []string, err error) {
 		}
 	}
 	n.last = nil
-	out, err := Normalise(strings.Join(sections, "")) // with the lines of the caller
+	out, err := Normalise(strings.Join(sections, "")) // with the line numbers of the caller
 	return Texts(out), err
 }
 
-// match takes what is known of sections that the last text has, too.
+// match returns the memos of the sections, and takes those of the last text if it can.
 func (n *Normaliser) match(sections []string) []*memo {
-	same := 0 // sections at the beginning of both
+	same := 0 // number of equal sections at the beginning
 	for same < min(len(n.last), len(sections)) && n.last[same].text == sections[same] {
 		same++
 	}
@@ -77,8 +76,8 @@ func (n *Normaliser) match(sections []string) []*memo {
 	return now
 }
 
-// newMemo looks at one section. The parser moves a comment at the start of a line
-// from the end of one section to the next.
+// newMemo reads one section. The parser moves a comment at the start of a line from the end
+// of one section to the next.
 func newMemo(text, defaults string) *memo {
 	raws := Split(text)
 	s := raws[0]
@@ -98,8 +97,9 @@ func newMemo(text, defaults string) *memo {
 	return m
 }
 
-// separable reports whether sections can be parsed apart. The parser moves a comment in
-// the first line to the top, global sections, and defaults above proxies without any.
+// separable reports whether the sections can be parsed separately. The parser moves these to
+// the top: a comment in the first line, global sections, and defaults above proxies without
+// any.
 func separable(sections []*memo) bool {
 	backends, bare := false, false
 	for i, m := range sections {
@@ -117,12 +117,12 @@ func separable(sections []*memo) bool {
 	return true
 }
 
-// byParts normalises the sections of which the normal form is not known, and puts them
-// together with the others. It reports whether it could.
+// byParts normalises the sections whose normal form is unknown, and joins them with the
+// others. It reports whether it could.
 func byParts(sections []*memo) (parts []string, ok bool) {
 	var text strings.Builder
 	if len(sections) > 0 && sections[0].kind == "backend" {
-		text.WriteByte('\n') // so that what follows is not the first line
+		text.WriteByte('\n') // an empty first line
 	}
 	var backends []*memo
 	fresh := map[string]*memo{}
@@ -144,7 +144,7 @@ func byParts(sections []*memo) (parts []string, ok bool) {
 	for _, s := range Split(out) {
 		switch m := fresh[s.Name]; {
 		case s.Kind == "backend" && m == nil:
-			return nil, false // the parser sees other backends than we do
+			return nil, false // the parser finds other backends than we do
 		case s.Kind == "backend":
 			m.normal = strings.TrimRight(s.Text, "\n") + "\n\n"
 		case sectionKinds[s.Kind].below:
@@ -156,8 +156,8 @@ func byParts(sections []*memo) (parts []string, ok bool) {
 	return join(strings.TrimRight(above.String(), "\n"), below.String(), backends)
 }
 
-// join puts backends, by name, between the sections above and below them, and an empty
-// line after each but the last.
+// join puts the backends, sorted by name, between the sections above and below them. It puts
+// an empty line after each except the last.
 func join(above, below string, backends []*memo) (parts []string, ok bool) {
 	if above != "" {
 		above += "\n"

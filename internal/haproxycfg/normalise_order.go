@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// orderGroup is a group of directives in which the order within a section means
-// something although the parser puts its own order there. In all other cases it means
-// nothing (configuration manual, at each of the keywords).
+// orderGroup is a group of directives whose order within a section has a meaning, although
+// the parser changes it. In all other cases the order has no meaning (configuration manual,
+// at each of the keywords).
 type orderGroup struct {
-	last  bool     // of the group only the last one counts
+	last  bool     // only the last one of the group counts
 	words []string // first words of lines; "+" stands for any further ones
 }
 
@@ -20,7 +20,7 @@ var orderGroups = []orderGroup{
 	{words: []string{"server", "server-template"}},
 	{words: []string{"capture request", "declare capture request", "http-request capture", "tcp-request content capture"}},
 	{words: []string{"capture response", "declare capture response"}},
-	{words: []string{"ssl-default-bind-options"}}, // they add up, and the parser keeps the last one
+	{words: []string{"ssl-default-bind-options"}}, // their values add up, but the parser keeps only the last one
 	{words: []string{"ssl-default-server-options"}},
 	{words: []string{"force-persist", "ignore-persist"}},
 	{words: []string{"enabled", "disabled"}},
@@ -42,7 +42,7 @@ var orderGroups = []orderGroup{
 	{words: []string{"option httpchk +", "http-check send"}},
 }
 
-// orderGroupsByWords finds groups by the words that a line starts with.
+// orderGroupsByWords maps the first words of a line to groups.
 var orderGroupsByWords = func() map[string][]int {
 	by := make(map[string][]int)
 	for i, g := range orderGroups {
@@ -53,13 +53,13 @@ var orderGroupsByWords = func() map[string][]int {
 	return by
 }()
 
-// ordered is a directive of an order group, and the words that it is known by.
+// ordered is a directive of an order group, with the words that select the group.
 type ordered struct {
 	*directive
 	what string
 }
 
-// orders lists the directives of each group, by section and group.
+// orders returns the directives of each group, by section and group.
 func orders(list []directive) map[string][]ordered {
 	groups := make(map[string][]ordered)
 	for i := range list {
@@ -86,14 +86,13 @@ func orders(list []directive) map[string][]ordered {
 	return groups
 }
 
-// checkOrder finds the first directive that comes out in another order than it
-// stood, where that changes the meaning (configuration manual: the last of several
-// wins, or they are numbered).
+// checkOrder finds the first directive that changes its place if that changes the meaning.
+// That is so if the last of several wins, or if they are numbered (configuration manual).
 func checkOrder(before, after []directive) error {
 	is := orders(after)
 	var moved *directive
 	for key, list := range orders(before) {
-		have, known := is[key] // unknown: a section that got another name
+		have, known := is[key] // if not: the section got another name
 		for i, o := range list {
 			if known && (i >= len(have) || have[i].what != o.what) {
 				if moved == nil || o.line < moved.line {

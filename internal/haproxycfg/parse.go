@@ -8,19 +8,19 @@ import (
 	"github.com/haproxytech/client-native/v6/config-parser/options"
 )
 
-// Finding is something wrong in a line of a section.
+// Finding is an error in a line of a section.
 type Finding struct {
-	Line    int    // in the whole text when the section came from [Split]; from 1
+	Line    int    // in the whole text if the section came from [Split]; from 1
 	Text    string // the line without surrounding space
 	Message string
 }
 
-// Parse reads one section strictly and returns the lines that are wrong: broken
-// quotes and escapes, a header without the name that it needs, unknown keywords.
+// Parse reads one section strictly and returns the wrong lines: broken quotes and escapes, a
+// header without the name that it needs, unknown keywords.
 //
-// A keyword is unknown when neither [KnownKeyword] nor client-native knows it.
-// HAProxy alone judges the arguments. client-native's parser takes a hundred
-// times as long as the rest, so Parse asks it about unknown keywords only.
+// A keyword is unknown if neither [KnownKeyword] nor client-native knows it. Parse leaves the
+// arguments to HAProxy. client-native's parser takes a hundred times as long as the rest, so
+// Parse asks it about unknown keywords only.
 func Parse(s Section) []Finding {
 	var findings []Finding
 	number := s.Line - 1
@@ -49,7 +49,7 @@ func Parse(s Section) []Finding {
 	return findings
 }
 
-// keyword returns the word that a line is named by.
+// keyword returns the keyword of a line.
 func keyword(words []string) string {
 	if (words[0] == "no" || words[0] == "default") && len(words) > 1 {
 		return words[1]
@@ -64,16 +64,16 @@ func parserTakes(kind, line string) (taken bool) {
 	defer parserMu.Unlock()
 	defer func() {
 		if recover() != nil {
-			taken = true // it panics on some lines that are too short: HAProxy is the judge
+			taken = true // it panics on some lines that are too short: let HAProxy judge
 		}
 	}()
 	p, err := parser.New(options.String(kind+" x\n"+line), options.DisableUnProcessed, options.NoNamedDefaultsFrom)
 	return err == nil && len(directives(p.String())) > 1 // it drops lines that it does not know
 }
 
-// wrongHeader says what is wrong with the words behind the keyword of a section:
-// a name that is missing or has characters that HAProxy refuses, or words that it
-// would drop or refuse. It returns "" for words that are fine.
+// wrongHeader says what is wrong with the words after the keyword of a section: a missing
+// name, a name with characters that HAProxy refuses, or words that HAProxy would drop or
+// refuse. It returns "" if the words are correct.
 func wrongHeader(kind string, args []string) string {
 	rule := sectionKinds[kind]
 	if len(args) == 0 || args[0] == "" {
@@ -103,7 +103,7 @@ func wrongHeader(kind string, args []string) string {
 	return fmt.Sprintf("a %s section cannot have %q here", kind, rest[0])
 }
 
-// nameRune reports the characters that the name of a section may have.
+// nameRune reports whether the name of a section may have a character.
 func nameRune(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_:.-", r)
 }

@@ -2,11 +2,10 @@ package haproxycfg
 
 import "strings"
 
-// KnownKeyword reports whether some section of some HAProxy from 2.6 to the
-// current development version takes lines that start with the word. The list
-// comes from the configuration manuals and from what HAProxy itself lists
-// (haproxy -dKcfg); it is wider than client-native's parser, which lags behind
-// and refuses some lines that HAProxy takes.
+// KnownKeyword reports whether a line of a section may start with the word, in any HAProxy
+// from 2.6 to the current development version. The list comes from the configuration manuals
+// and from HAProxy itself (haproxy -dKcfg). It has more words than client-native's parser,
+// which lags behind and refuses some lines that HAProxy accepts.
 func KnownKeyword(word string) bool {
 	_, known := keywords[word]
 	return known

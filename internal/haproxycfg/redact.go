@@ -10,20 +10,20 @@ import (
 const Secret = "(secret)"
 
 var (
-	// secretExact announce a secret only as a whole, or within quotes.
+	// secretExact matches words that announce a secret only as a whole, or within quotes.
 	secretExact = regexp.MustCompile(`(^|\s)(auth|AUTH|key|pass|Cookie|Set-Cookie|[Bb]asic|setenv|presetenv)(\s|$)`)
 
-	// secretHeaders are parts of names of headers that hold secrets.
+	// secretHeaders matches parts of the names of headers that hold secrets.
 	secretHeaders = regexp.MustCompile(`(?i)auth|cookie|key|pass|private|session|signature`)
 
 	keywordOnly = regexp.MustCompile(`^["']?[\w-]+["']?$`)
 
-	// userInfo is the user and the password of a URL or an address.
+	// userInfo matches the user and the password of a URL or an address.
 	userInfo = regexp.MustCompile(`(://)[^/?#\s]+@|[^\s/@:"'=,(]+:[^\s/@"']+@`)
 )
 
-// NamesSecret reports whether a word speaks of secrets, rather too often than too
-// seldom: plans and findings go to logs.
+// NamesSecret reports whether a word announces a secret. It errs on the side of yes, because
+// plans and findings go to logs.
 func NamesSecret(word string) bool {
 	word = strings.ToLower(word)
 	for _, part := range [...]string{
@@ -37,9 +37,8 @@ func NamesSecret(word string) bool {
 	return false
 }
 
-// RedactWords returns the words of a line for people to see: everything behind a
-// word that announces a secret becomes one "(secret)", and so does the user of a
-// URL.
+// RedactWords returns the words of a line for people. Everything after a word that announces
+// a secret becomes one "(secret)". So does the user of a URL.
 func RedactWords(words []string) []string {
 	keep := secretFrom(words)
 	shown := slices.Clone(words[:min(keep, len(words))])
@@ -52,20 +51,20 @@ func RedactWords(words []string) []string {
 	return shown
 }
 
-// secretFrom returns how many words of a line may be shown.
+// secretFrom returns the number of words of a line that may be shown.
 func secretFrom(words []string) int {
-	if len(words) > 2 { // however the keyword is misspelt
+	if len(words) > 2 { // even if the keyword is misspelt
 		switch first, second := words[0], words[1]; {
 		case first == "user" && !NamesSecret(words[2]) && words[2] != "groups",
 			first == "stats" && strings.HasPrefix(second, "au"),
-			first == "tcp-check" && strings.HasPrefix(second, "send"): // such as AUTH of Redis
+			first == "tcp-check" && strings.HasPrefix(second, "send"): // for example AUTH of Redis
 			return 2
 		}
 	}
 	for i, w := range words {
 		switch {
 		case !announcesSecret(words, i):
-		case !keywordOnly.MatchString(w): // such as str(token=...), which holds the secret itself
+		case !keywordOnly.MatchString(w): // for example str(token=...), which holds the secret itself
 			return i
 		default:
 			return i + 1
@@ -87,8 +86,8 @@ func namesHeader(word string) bool {
 	return word == "hdr" || word == "replace-value" || strings.HasSuffix(word, "-header")
 }
 
-// Redact is [RedactWords] for a line that may not be one that HAProxy can cut
-// into words. A line without a secret stays as it is.
+// Redact is [RedactWords] for any line, also one that HAProxy cannot cut into words. A line
+// without a secret stays as it is.
 func Redact(line string) string {
 	words := strings.Fields(line)
 	if shown := RedactWords(words); !slices.Equal(shown, words) {
@@ -97,8 +96,8 @@ func Redact(line string) string {
 	return line
 }
 
-// RedactQuoted hides in a message the words that are secret in the line that it
-// quotes.
+// RedactQuoted hides in a message the words of a line that are secret there. The message may
+// quote the line.
 func RedactQuoted(message, line string) string {
 	words := strings.Fields(line)
 	shown := RedactWords(words)

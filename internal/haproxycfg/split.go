@@ -8,22 +8,22 @@ type Section struct {
 	Name   string // "" for sections without a name
 	Line   int    // number of the first line of Text in the whole text, from 1
 	Header int    // number of the line with the header; Line if there is no header
-	Text   string // part of the text, not a copy
+	Text   string // slice of the text, not a copy
 }
 
-// Split cuts a configuration into sections, in the order of the text. Joining
-// their texts gives the same bytes, whatever the input. Lines before the first
-// header are a section of kind "". Comment lines directly above a header, with no
-// empty line between, belong to that header's section: generated comments come
-// and go with what they describe.
+// Split cuts a configuration into sections, in the order of the text. Joining their texts
+// gives the same bytes, for any input. Lines before the first header are a section of kind
+// "". Comment lines directly above a header, without an empty line between, belong to the
+// section of that header: a generated comment comes and goes with the section that it
+// describes.
 //
-// A header is a line whose first word is a section keyword of HAProxy 2.6 to
-// 3.2, at any indentation, as HAProxy itself decides. Unknown sections of newer
-// versions become part of the section before.
+// A header is a line whose first word is a section keyword of HAProxy 2.6 to 3.2, at any
+// indentation, as HAProxy itself decides. Unknown sections of newer versions become part of
+// the section before.
 func Split(text string) []Section {
-	sections := make([]Section, 0, len(text)/300+8) // more would make it grow
+	sections := make([]Section, 0, len(text)/300+8) // usually large enough
 	current := Section{Line: 1, Header: 1}
-	start := 0                    // of the current section
+	start := 0                    // start of the current section
 	comment, commentLine := -1, 0 // start of the comment lines directly above
 	end := func(at int) {
 		if current.Text = text[start:at]; current.Text != "" {
@@ -71,8 +71,8 @@ func Texts(text string) []string {
 	return texts
 }
 
-// Opens reports whether a text begins with a section: with comment lines, if any,
-// and the whole line of a header directly below them.
+// Opens reports whether a text begins with a section: a whole header line, with comment
+// lines, if any, directly above it.
 func Opens(text string) bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " \t")
@@ -84,8 +84,8 @@ func Opens(text string) bool {
 	return false
 }
 
-// header reports whether a line, without its leading blanks, opens a section.
-// Most lines are none, so it looks at no more bytes than it needs.
+// header reports whether a line, without its leading blanks, opens a section. Most lines do
+// not, so it reads as few bytes as possible.
 func header(line string) (kind, name string, ok bool) {
 	end := 0
 	for end < len(line) && !endsWord(line[end]) {
@@ -98,7 +98,7 @@ func header(line string) (kind, name string, ok bool) {
 	if !quoted && !isSection(line[:end]) {
 		return "", "", false
 	}
-	if strings.IndexAny(line, "\"'\\#\r") < 0 { // as most headers are
+	if strings.IndexAny(line, "\"'\\#\r") < 0 { // the usual case
 		name = strings.TrimLeft(line[end:], " \t")
 		if next := strings.IndexAny(name, " \t\n"); next >= 0 {
 			name = name[:next]

@@ -10,28 +10,31 @@ import (
 // ErrSyntax is wrapped by the errors of [Fields].
 var ErrSyntax = errors.New("syntax error")
 
-// Fields cuts one line of configuration into words by the rules of section
-// 2.2 of HAProxy's configuration manual: blanks separate words, except in
-// quotes or after a backslash; a number sign outside of quotes starts a
-// comment; \n, \r, \t and \xNN stand for characters, outside of single quotes.
-// Environment variables stay as they are. An empty pair of quotes is an empty
-// word. With an error, which wraps [ErrSyntax], come the words before the one
-// that is wrong.
+// Fields cuts one line of configuration into words by the rules of section 2.2 of HAProxy's
+// configuration manual:
+//
+//   - Blanks separate words, except in quotes or after a backslash.
+//   - A number sign outside of quotes starts a comment.
+//   - Outside of single quotes, \n, \r, \t and \xNN stand for characters.
+//   - Environment variables stay as they are.
+//   - An empty pair of quotes is an empty word.
+//
+// An error wraps [ErrSyntax]. Fields then returns the words before the wrong one.
 func Fields(line string) ([]string, error) {
 	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 	if strings.IndexAny(line, "\"'\\#") < 0 {
-		return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }), nil // as most lines
+		return strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }), nil // the usual case
 	}
 	return cutWords(line, false)
 }
 
-// RawFields cuts a line at the same places as [Fields], but leaves the quotes
-// and backslashes in the words: they tell which variables are expanded.
+// RawFields cuts a line at the same places as [Fields], but leaves the quotes and backslashes
+// in the words. They show which variables are expanded.
 func RawFields(line string) ([]string, error) {
 	return cutWords(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), true)
 }
 
-// cutWords cuts a line that has no line feed any more.
+// cutWords cuts a line without its line feed.
 func cutWords(line string, raw bool) ([]string, error) {
 	var words []string
 	for i := 0; ; {
@@ -53,9 +56,9 @@ func cutWords(line string, raw bool) ([]string, error) {
 	}
 }
 
-// Expands reports whether HAProxy replaces a variable of the environment in a
-// line: a "$" within double quotes, without a backslash before it (configuration
-// manual, section 2.3).
+// Expands reports whether HAProxy replaces an environment variable in a line. It does so for
+// a "$" within double quotes, without a backslash before it (configuration manual, section
+// 2.3).
 func Expands(line string) bool {
 	if strings.IndexByte(line, '$') < 0 {
 		return false
@@ -114,11 +117,10 @@ func readWord(line string, i int) (word string, next int, err error) {
 	return b.String(), i, nil
 }
 
-// unescape reads the escape sequence that s starts with. Within double quotes
-// a backslash only escapes what is special there; before anything else it
-// stands for itself.
+// unescape reads the escape sequence at the start of s. Within double quotes a backslash
+// escapes only special characters; before anything else it stands for itself.
 func unescape(s string, quote byte) (plain string, size int, err error) {
-	if len(s) < 2 { // at the end of the line it stands for itself, too
+	if len(s) < 2 { // at the end of the line a backslash stands for itself, too
 		return s, 1, nil
 	}
 	switch c := s[1]; c {
