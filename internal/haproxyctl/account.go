@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// Account is the one that a haproxy runs under. Nil means that of this process.
+// Account is the account that a haproxy runs under. Nil means the account of this process.
 type Account struct {
 	Name     string
 	UID, GID int
 }
 
-// FindAccount looks up the account for a haproxy, which only root can choose. An
-// empty name means haproxy, or nobody where there is no such account. It returns
-// nil where this process is not root, and for an account that is root itself.
+// FindAccount looks up the account for a haproxy. Only root can choose one. An empty name
+// means the account "haproxy", or else the account "nobody". FindAccount returns nil if this
+// process is not root, or if the account is root itself.
 func FindAccount(name string) (*Account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -41,7 +41,8 @@ func FindAccount(name string) (*Account, error) {
 	return &Account{Name: u.Username, UID: uid, GID: gid}, nil
 }
 
-// Credential is for a process of the account, nil for one of this process's.
+// Credential returns the credential for a process of the account. It is nil for the account
+// of this process.
 func (a *Account) Credential() *syscall.Credential {
 	if a == nil {
 		return nil

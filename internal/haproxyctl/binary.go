@@ -6,9 +6,8 @@ import (
 	"path/filepath"
 )
 
-// FindBinary returns the absolute path of a haproxy binary. An empty name is
-// looked for in PATH and then where packages put it, which the PATH of an
-// ordinary user often lacks.
+// FindBinary returns the absolute path of a haproxy binary. For an empty name it searches
+// PATH, and then the folders of packages, which the PATH of an ordinary user often lacks.
 func FindBinary(name string) (string, error) {
 	names := []string{name}
 	if name == "" {

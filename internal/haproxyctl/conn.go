@@ -14,37 +14,36 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// MaxPayload is the number of bytes up to which a command with its payload
-// fits into a buffer of HAProxy, whose default is 16 KiB (tune.bufsize), with
-// room to spare.
+// MaxPayload bounds a command with its payload, in bytes. It leaves room to spare in a buffer
+// of HAProxy, whose default is 16 KiB (tune.bufsize).
 const MaxPayload = 14 << 10
 
-// answerTimeout bounds the wait for one answer, so that a HAProxy that hangs
-// is an error also for callers without a deadline.
+// answerTimeout bounds the wait for one answer. A HAProxy that hangs then causes an error
+// even if the caller has no deadline.
 const answerTimeout = 10 * time.Second
 
-// maxAnswer bounds an answer, such as all entries of a map: a HAProxy that somebody
-// else has taken over must not fill the memory.
+// maxAnswer bounds an answer, such as all entries of a map: a HAProxy under an attacker's
+// control must not fill the memory.
 const maxAnswer = 128 << 20
 
 // prompt ends every answer in interactive mode.
 var prompt = []byte("\n> ")
 
-// ErrCommand is wrapped by the error for a command that cannot be sent.
+// ErrCommand is wrapped by the error for a command that Conn cannot send.
 var ErrCommand = errors.New("not a command")
 
-// Absent reports whether err says that nobody listens on a socket. One who does
-// not answer is there.
+// Absent reports whether err says that no process listens on a socket. A process that listens
+// but does not answer is not absent.
 func Absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
-// Conn is a connection to the stats socket in interactive mode, which stays
-// open for many commands. It is not safe for concurrent use.
+// Conn is a connection to the stats socket in interactive mode. It stays open for many
+// commands. It is not safe for concurrent use.
 type Conn struct {
 	net.Conn
 	buf  []byte
-	most int // bytes of an answer
+	most int // bound of an answer in bytes
 }
 
 // Dial connects to the stats socket at path.
@@ -53,8 +52,8 @@ func Dial(ctx context.Context, path string) (*Conn, error) {
 	return c, err
 }
 
-// DialAsking connects to the stats socket at path, sends commands at once, and returns
-// their answers. So the first answers take one round trip, not two.
+// DialAsking connects to the stats socket at path, sends commands at once, and returns their
+// answers. That way the first answers take one round trip instead of two.
 func DialAsking(ctx context.Context, path string, commands ...string) (*Conn, []string, error) {
 	for _, command := range commands {
 		if err := check(command); err != nil {
@@ -76,9 +75,8 @@ func DialAsking(ctx context.Context, path string, commands ...string) (*Conn, []
 	return c, answers[1:], nil
 }
 
-// Exec sends one command and returns its answer without surrounding white
-// space. A command that HAProxy refuses is no error here: what is a refusal
-// depends on the command.
+// Exec sends one command and returns its answer without surrounding white space. It does not
+// know refusals of HAProxy, because they look different for each command.
 func (c *Conn) Exec(ctx context.Context, command string) (string, error) {
 	answers, err := c.Batch(ctx, []string{command})
 	if len(answers) == 0 {
@@ -87,8 +85,8 @@ func (c *Conn) Exec(ctx context.Context, command string) (string, error) {
 	return answers[0], err
 }
 
-// Batch sends commands that have no payload in as few packets as HAProxy takes
-// and returns one answer for each. With an error come the answers so far.
+// Batch sends commands without payload in as few packets as HAProxy takes, and returns one
+// answer for each. With an error it returns the answers so far.
 func (c *Conn) Batch(ctx context.Context, commands []string) ([]string, error) {
 	var answers []string
 	for start := 0; start < len(commands); {
@@ -112,9 +110,9 @@ func (c *Conn) Batch(ctx context.Context, commands []string) ([]string, error) {
 	return answers, nil
 }
 
-// ExecPayload sends a command with a payload of several lines. Empty lines in
-// it are left out, because an empty line ends a payload. A payload of more
-// than [MaxPayload] bytes is an error: HAProxy would cut it.
+// ExecPayload sends a command with a payload of several lines. It drops empty lines, because
+// an empty line ends a payload. A payload of more than [MaxPayload] bytes is an error:
+// HAProxy would cut it.
 func (c *Conn) ExecPayload(ctx context.Context, command string, payload []byte) (string, error) {
 	if err := check(command); err != nil {
 		return "", err
@@ -136,7 +134,7 @@ func (c *Conn) ExecPayload(ctx context.Context, command string, payload []byte) 
 	if len(answers) == 0 {
 		return "", err
 	}
-	// In interactive mode every line of a payload is asked for with "+ ".
+	// In interactive mode HAProxy asks for every line of a payload with "+ ".
 	answer := answers[0]
 	for strings.HasPrefix(answer, "+ ") {
 		answer = answer[2:]
@@ -144,7 +142,7 @@ func (c *Conn) ExecPayload(ctx context.Context, command string, payload []byte) 
 	return strings.TrimSpace(strings.TrimPrefix(answer, "+")), err
 }
 
-// check refuses what would become several commands, or a payload.
+// check refuses text that would become several commands, or a payload.
 func check(command string) error {
 	switch {
 	case strings.TrimSpace(command) == "":
@@ -161,8 +159,8 @@ func check(command string) error {
 	return nil
 }
 
-// Plain reports whether s can be an argument of a command as it is: one word
-// of letters, digits and signs that mean nothing to HAProxy's command line.
+// Plain reports whether s can be an unquoted argument of a command: one word of letters,
+// digits and signs without a meaning in HAProxy's command line.
 func Plain(s string) bool {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/~+%=*[]()@,|^$?!&{}", r)
@@ -183,7 +181,7 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 	}
 	var answers []string
 	chunk := make([]byte, 16<<10)
-	seen := 0 // bytes in which no answer ends: some answers have millions
+	seen := 0 // bytes that hold no end of an answer: some answers have millions
 	for len(answers) < n {
 		if i := bytes.Index(c.buf[seen:], prompt); i >= 0 {
 			answers = append(answers, strings.TrimSpace(string(c.buf[:seen+i])))
@@ -203,7 +201,7 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 	return answers, nil
 }
 
-// arm makes reads and writes end when ctx ends, and in any case after a while.
+// arm makes reads and writes end when ctx ends, at the latest after answerTimeout.
 func arm(ctx context.Context, conn net.Conn) (stop func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -215,7 +213,7 @@ func arm(ctx context.Context, conn net.Conn) (stop func(), err error) {
 	return func() { cancel() }, nil
 }
 
-// inTime words the error of an exchange that began at that time.
+// inTime returns the error for an exchange that started at begin.
 func inTime(ctx context.Context, err error, who string, begin time.Time) error {
 	var timeout net.Error
 	switch {

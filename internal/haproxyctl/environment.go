@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// passed are the variables that each haproxy gets. Others of the controller may
-// be credentials, and HAProxy shows its environment to whoever may ask its socket.
+// passed lists the variables that each haproxy gets. Other variables of the controller may be
+// credentials, and HAProxy shows its environment to every process that can use its socket.
 var passed = []string{
 	"PATH", "HOME", "TMPDIR", "TZ", "LANG", "LD_LIBRARY_PATH",
 	"OPENSSL_CONF", "OPENSSL_MODULES", "SSL_CERT_FILE", "SSL_CERT_DIR",
 }
 
-// Environment returns the environment for a haproxy: the variables of this process
-// that every program needs, and those that names lists.
+// Environment returns the environment for a haproxy: the variables of this process that every
+// program needs, and those in names.
 func Environment(names []string) []string {
 	env := []string{}
 	for _, variable := range os.Environ() {

@@ -15,17 +15,17 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// Master speaks to the master process of a HAProxy in master-worker mode. It
-// holds no connection: the master closes them all when it reloads.
+// Master speaks to the master process of a HAProxy in master-worker mode. It keeps no
+// connection open, because the master closes all of them when it reloads.
 //
-// The versions of HAProxy differ in what their masters tell:
+// The answers of masters depend on the version of HAProxy:
 //
-//   - Up to 3.0 the master loads the configuration, and answers nothing meanwhile.
-//     From 3.1 on the new worker loads it. The master lists that worker at once,
-//     and its messages say whether the worker succeeded.
-//   - After a failed reload the process that serves on is listed as the worker up
-//     to 3.0, and as an old one from 3.1 on.
-//   - Up to 2.6 "reload" has no answer. From 3.1 on it is refused while a worker
+//   - Up to 3.0 the master loads the configuration, and answers nothing meanwhile. From 3.1
+//     on the new worker loads it. The master lists that worker at once, and its messages say
+//     whether the worker succeeded.
+//   - After a failed reload, the process that keeps serving is listed as the worker up to
+//     3.0, and as an old one from 3.1 on.
+//   - Up to 2.6 "reload" has no answer. From 3.1 on the master refuses it while a worker
 //     loads.
 type Master struct {
 	Path string // of the master socket
@@ -34,20 +34,20 @@ type Master struct {
 // Procs is the answer to "show proc" (management manual, section 9.4.1).
 type Procs struct {
 	MasterPID int
-	Reloads   int // of the master since it started
+	Reloads   int // reloads of the master since it started
 	Version   string
-	Workers   []Proc // that serve; empty while none could be started
-	Loading   []Proc // that have yet to load the configuration; Workers is empty then
-	Old       []Proc // that finish what they have, or serve while another one is Loading
+	Workers   []Proc // workers that serve; empty while none could be started
+	Loading   []Proc // workers that still load the configuration; Workers is empty then
+	Old       []Proc // workers that finish their connections, or serve while another one is Loading
 }
 
 // Proc is one worker.
 type Proc struct {
 	PID     int
-	Reloads int // that this worker has survived
+	Reloads int // reloads that this worker has survived
 }
 
-// WorkerPID returns the process that serves, 0 if there is none or if that is
+// WorkerPID returns the process that serves. It returns 0 if there is none or if that is
 // about to change.
 func (p Procs) WorkerPID() int {
 	if len(p.Workers) == 0 {
@@ -56,17 +56,17 @@ func (p Procs) WorkerPID() int {
 	return p.Workers[0].PID
 }
 
-// Reloaded reports whether a reload that was asked for after the other answer
-// is over. It succeeded if there is another worker then.
+// Reloaded reports whether a reload is over. The caller requested it after the answer before.
+// The reload succeeded if the worker differs.
 func (p Procs) Reloaded(before Procs) bool {
 	return p.Reloads > before.Reloads && len(p.Loading) == 0
 }
 
 // Procs asks the master for its processes.
 func (m *Master) Procs(ctx context.Context) (Procs, error) {
-	// One connection for both commands, because it does not survive a reload in
-	// between. The worker itself must not be asked through the master: HAProxy 3.2
-	// may hang over that while the worker loads.
+	// One connection carries both commands, because it does not survive a reload in between.
+	// The worker must not be asked through the master: HAProxy 3.2 may hang if the worker is
+	// loading.
 	answer, err := m.command(ctx, "show proc;show startup-logs")
 	if err != nil {
 		return Procs{}, err
@@ -77,7 +77,7 @@ func (m *Master) Procs(ctx context.Context) (Procs, error) {
 		return p, err
 	}
 	switch end := loadEnd(logs, p.MasterPID); {
-	case end == Failed && len(p.Workers) == 0 && len(p.Old) > 0: // the youngest serves on
+	case end == Failed && len(p.Workers) == 0 && len(p.Old) > 0: // the youngest keeps serving
 		youngest := slices.MinFunc(p.Old, func(a, b Proc) int { return cmp.Compare(a.Reloads, b.Reloads) })
 		p.Workers = []Proc{youngest}
 		p.Old = slices.DeleteFunc(p.Old, func(w Proc) bool { return w == youngest })
@@ -87,15 +87,15 @@ func (m *Master) Procs(ctx context.Context) (Procs, error) {
 	return p, nil
 }
 
-// loadsInWorker reports whether that version, such as "3.2.26-1", loads the
-// configuration in the worker: from 3.1 on, including its development versions.
+// loadsInWorker reports whether that version, such as "3.2.26-1", loads the configuration in
+// the worker. That is so from 3.1 on, including its development versions.
 func loadsInWorker(version string) bool {
 	var major, minor int
 	n, _ := fmt.Sscanf(version, "%d.%d", &major, &minor)
 	return n == 2 && (major > 3 || major == 3 && minor >= 1)
 }
 
-// What the master prints at the end of a load.
+// The messages of the master at the end of a load.
 var (
 	loadMessage = regexp.MustCompile(`^\[[A-Z]+\] +\(([0-9]+)\) : (?:config : )?(.*)$`)
 	failures    = []string{
@@ -105,8 +105,8 @@ var (
 	}
 )
 
-// loadEnd finds what the master printed at the end of its load; Unknown is for
-// a load that goes on.
+// loadEnd reads from the messages of the master how its load ended. Unknown means that the
+// load is not over.
 func loadEnd(logs string, masterPID int) Outcome {
 	for line := range strings.Lines(logs) {
 		m := loadMessage.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
@@ -121,30 +121,30 @@ func loadEnd(logs string, masterPID int) Outcome {
 	return Unknown
 }
 
-// ReloadFailed reports whether that line, printed by HAProxy, is the last one
-// about a reload that failed.
+// ReloadFailed reports whether that line of HAProxy's output is the last one about a failed
+// reload.
 func ReloadFailed(line string) bool {
 	m := loadMessage.FindStringSubmatch(strings.TrimRight(line, "\r\n"))
 	return m != nil && slices.ContainsFunc(failures, func(f string) bool { return strings.HasPrefix(m[2], f) })
 }
 
-// Outcome is what the master says about a reload.
+// Outcome is the result of a reload according to the master.
 type Outcome int
 
 const (
-	// Unknown is for the caller to find out with [Procs.Reloaded]: up to
-	// HAProxy 2.6 there is no answer, and a connection may break.
+	// Unknown says that the master gave no result: up to HAProxy 2.6 there is no answer, and
+	// a connection may break. The caller has to ask with [Procs.Reloaded].
 	Unknown Outcome = iota
 	// Loaded says that a new worker serves.
 	Loaded
-	// Failed says that the old one serves on.
+	// Failed says that the old worker keeps serving.
 	Failed
-	// Busy says that nothing was done, as another start or reload is under way.
+	// Busy says that the master did nothing, because another start or reload is under way.
 	Busy
 )
 
-// Reload tells the master to reload. It returns what HAProxy printed about it,
-// if the answer has that.
+// Reload tells the master to reload. It returns HAProxy's output about it, if the answer has
+// that.
 func (m *Master) Reload(ctx context.Context) (Outcome, []string, error) {
 	answer, err := m.command(ctx, "reload")
 	verdict, words, _ := strings.Cut(answer, "\n--\n")
@@ -179,7 +179,7 @@ func (m *Master) command(ctx context.Context, command string) (string, error) {
 	defer stop()
 	_, err = conn.Write([]byte(command + "\n"))
 	if unix, ok := conn.(*net.UnixConn); ok && err == nil {
-		err = unix.CloseWrite() // then the master answers and closes
+		err = unix.CloseWrite() // after that the master answers and closes
 	}
 	if err != nil {
 		return "", inTime(ctx, err, who, begin)
@@ -188,11 +188,10 @@ func (m *Master) command(ctx context.Context, command string) (string, error) {
 	return string(answer), inTime(ctx, err, who, begin)
 }
 
-// ParseProcs reads the answer to "show proc" as it is: a worker that is listed
-// counts as one that serves.
+// ParseProcs reads the answer to "show proc". It counts every listed worker as serving.
 func ParseProcs(answer string) (Procs, error) {
 	var p Procs
-	part := "" // title of the list that follows
+	part := "" // title of the current list
 	for line := range strings.Lines(answer) {
 		words := strings.Fields(line)
 		if len(words) == 0 {

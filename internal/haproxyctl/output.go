@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// Message is one message in the output of haproxy, with the lines that go on
-// after it.
+// Message is one message in the output of haproxy, with its continuation lines.
 type Message struct {
-	Level string // "ALERT", "WARNING", "NOTICE", ...; "" for a line without
+	Level string // "ALERT", "WARNING", "NOTICE", ...; "" for a line without a level
 	Text  string
 }
 
-// leveled is "[ALERT]    (12) : config : parsing [/etc/haproxy/haproxy.cfg:3] : ...".
+// leveled matches "[ALERT]    (12) : config : parsing [/etc/haproxy/haproxy.cfg:3] : ...".
 var leveled = regexp.MustCompile(`^\[([A-Z]+)\]\s*(?:[0-9/]+ +)?(?:\(\d*\))?\s*(?:: )?(?:config : )?(.*)$`)
 
 // Messages cuts the output of haproxy into messages.
