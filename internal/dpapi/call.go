@@ -26,7 +26,7 @@ type StatusError struct {
 	Message string // what the API said
 }
 
-// Error tells call, status and message.
+// Error returns call, status and message.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s %s: status %d: %s", e.Method, e.Path, e.Status, e.Message)
 }
@@ -47,18 +47,18 @@ type call struct {
 	kind    string // media type of the body; text/plain if empty
 	body    []byte
 	actions string // for the running process
-	large   bool   // the answer may be
+	large   bool   // the answer may be large
 }
 
-// answer is what came back from a successful request.
+// answer is the answer to a successful request.
 type answer struct {
 	body     []byte
 	version  int64  // of the configuration, 0 if absent
 	reloadID string // of the reload that completes the request, "" if it is complete
 }
 
-// at fills a path below the one that most calls begin with. Each %s is one
-// element of it, whatever characters it has.
+// at returns a path below the prefix of most calls. Each %s takes one path element, with any
+// characters.
 func at(format string, elements ...string) string {
 	escaped := make([]any, len(elements))
 	for i, e := range elements {
@@ -91,7 +91,7 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	}
 	res, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, printable.SaidError(err, c.hide) // a *url.Error already
+		return answer{}, printable.SaidError(err, c.hide) // already a *url.Error
 	}
 	defer func() { _ = res.Body.Close() }()
 	good := res.StatusCode >= 200 && res.StatusCode <= 299
@@ -116,11 +116,11 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	return answer{body: body, version: version, reloadID: res.Header.Get("Reload-ID")}, nil
 }
 
-// message is what the API said: {"code":…,"message":…}, for some calls once more
-// quoted as a JSON string, or plain text.
+// message returns the message of the API. It is {"code":…,"message":…}, for some calls quoted
+// again as a JSON string, or plain text.
 func message(body []byte) string {
 	text := strings.TrimSpace(string(body))
-	_ = json.Unmarshal([]byte(text), &text) // fails unless it is quoted
+	_ = json.Unmarshal([]byte(text), &text) // fails unless the text is quoted
 	var m struct {
 		Message string `json:"message"`
 	}
@@ -141,7 +141,7 @@ func read[T any](ctx context.Context, c *Client, r call) (value T, a answer, err
 	return value, a, nil
 }
 
-// get reads one thing.
+// get reads one value.
 func get[T any](ctx context.Context, c *Client, path string) (T, error) {
 	value, _, err := read[T](ctx, c, call{method: http.MethodGet, path: path})
 	return value, err
@@ -152,7 +152,7 @@ func (c *Client) delete(ctx context.Context, path string) error {
 	return err
 }
 
-// sendJSON sends a value.
+// sendJSON sends a value as JSON.
 func (c *Client) sendJSON(ctx context.Context, method, path string, value any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -162,7 +162,6 @@ func (c *Client) sendJSON(ctx context.Context, method, path string, value any) e
 	return err
 }
 
-// sendFile sends a file in a form.
 func (c *Client) sendFile(ctx context.Context, method, path, name string, content []byte) (answer, error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)

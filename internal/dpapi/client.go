@@ -15,8 +15,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// Bounds of an answer, beyond which it is given up: an API that lies must not fill the
-// memory. Of an answer that is not success only the beginning is read.
+// Bounds of an answer. The client gives up above them, because a lying API must not fill the
+// memory. It reads only the beginning of an answer that is not success.
 const (
 	maxHeaders = 256 << 10
 	maxAnswer  = 16 << 20
@@ -29,30 +29,30 @@ const (
 type Options struct {
 	Username, Password string
 	TLS                *tls.Config   // for https; nil means the system's roots
-	HTTPClient         *http.Client  // nil means one of its own; TLS and unix URLs need their own
+	HTTPClient         *http.Client  // nil means a new one; replaces TLS, and is not used for unix URLs
 	Timeout            time.Duration // of one request; zero means 60 s, twice what the API allows itself
 }
 
-// Client is one Dataplane API. It is safe for concurrent use.
+// Client talks to one Dataplane API. It is safe for concurrent use.
 type Client struct {
 	base  string // ends in /v3
 	http  *http.Client
 	opts  Options
 	fence func() error // nil for none
 
-	hide func(string) string // our password
+	hide func(string) string // hides our password
 }
 
-// Fenced returns a client that asks fence right before each call that changes
-// something. An error of fence takes the place of the call.
+// Fenced returns a client that calls fence right before each call that changes something. If
+// fence returns an error, the call returns it and sends nothing.
 func (c *Client) Fenced(fence func() error) *Client {
 	fenced := *c
 	fenced.fence = fence
 	return &fenced
 }
 
-// New makes a client from http://host:port, https://host:port or
-// unix:///path/of/socket. A trailing /v3 is optional. It does not connect.
+// New makes a client for http://host:port, https://host:port or unix:///path/of/socket. A
+// trailing /v3 is optional. It does not connect.
 func New(rawURL string, o Options) (*Client, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -108,17 +108,16 @@ func newHTTPClient(tlsConfig *tls.Config, socket string) *http.Client {
 // CloseIdle closes connections that are not in use.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
-// String gives the base URL.
+// String returns the base URL.
 func (c *Client) String() string { return c.base }
 
-// Info is what the API says of itself.
+// Info is the API's description of itself.
 type Info struct {
 	APIVersion string // such as "v3.2.4 1eed677a"
 	Version    int64  // version of the configuration
 }
 
-// Info asks for the version of the API and of the configuration: the cheapest
-// call there is.
+// Info asks for the version of the API and of the configuration. No other call is cheaper.
 func (c *Client) Info(ctx context.Context) (Info, error) {
 	v, a, err := read[struct {
 		API struct {

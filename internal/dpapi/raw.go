@@ -11,14 +11,14 @@ import (
 
 // Raw is the text of the configuration as the API keeps it.
 type Raw struct {
-	Text        string // without the lines that the API adds for itself
-	FileVersion int64  // the version that stands in the file
-	Version     int64  // the version that the API counts; differs from FileVersion after a failed reload
+	Text        string // without the lines that the API adds
+	FileVersion int64  // the version in the file
+	Version     int64  // the version in the count of the API; differs from FileVersion after a failed reload
 }
 
-// SplitText takes off the lines that the API keeps at the top of the file,
-// "# _version=", "# _md5hash=" and "# _cluster_version=", and returns the
-// version. Only the leading block of comments can hold them.
+// SplitText removes the lines that the API keeps at the top of the file: "# _version=", "#
+// _md5hash=" and "# _cluster_version=". It also returns the version. Only the leading block
+// of comments can hold these lines.
 func SplitText(text string) (plain string, version int64) {
 	var kept strings.Builder
 	rest := text
@@ -47,7 +47,7 @@ func (a answer) raw() Raw {
 	return Raw{Text: text, FileVersion: version, Version: cmp.Or(a.version, version)}
 }
 
-// PushMode says what happens after a configuration has been written.
+// PushMode says what happens after the API has written a configuration.
 type PushMode string
 
 // The modes. [Validate] writes nothing.
@@ -57,12 +57,12 @@ const (
 	Validate    PushMode = "only_validate"
 )
 
-// Push writes the configuration if it still has that version. The actions, only
-// with [SkipReload], go to the running process. It returns what is stored now.
+// Push writes the configuration if the stored one still has that version. The actions go to
+// the running process; they need [SkipReload]. Push returns what is stored now.
 //
-// Status 409 says that the version is another one, 400 that HAProxy refuses
-// the text or, with [ForceReload], could not load it. After a 500 the text may
-// have been written and some of the actions done.
+// Status 409 says that the version differs. Status 400 says that HAProxy refuses the text or,
+// with [ForceReload], could not load it. After a 500 the API may have written the text and
+// done some of the actions.
 func (c *Client) Push(ctx context.Context, text string, version int64, mode PushMode, actions ...string) (Raw, error) {
 	a, err := c.do(ctx, call{
 		method: http.MethodPost, path: fmt.Sprintf("%s?%s=true&version=%d", at("configuration/raw"), mode, version),

@@ -13,7 +13,7 @@ var (
 	errKind    = errors.New("a value is of another kind than those of a Dataplane API")
 )
 
-// unreadable says why an answer is no JSON, or not that of the API. It quotes no value.
+// unreadable says why an answer is not JSON, or not an answer of the API. It quotes no value.
 func unreadable(err error) error {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) || errors.Is(err, errTooMany) {
@@ -22,13 +22,13 @@ func unreadable(err error) error {
 	return errKind
 }
 
-// list is a list in an answer. It has at most maxValues elements: a hundred times as
-// much memory as text would go to lists of nothing.
+// list is a list in an answer. It has at most maxValues elements, because a list of empty
+// elements can take a hundred times the memory of its text.
 type list[T any] []T
 
-// UnmarshalJSON takes one element after the other, and ends with the first that is wrong.
+// UnmarshalJSON decodes one element after the other, and ends at the first that is wrong.
 func (l *list[T]) UnmarshalJSON(data []byte) error {
-	if bytes.Count(data, []byte(",")) < maxValues { // most are
+	if bytes.Count(data, []byte(",")) < maxValues { // the usual case
 		return json.Unmarshal(data, (*[]T)(l))
 	}
 	d := json.NewDecoder(bytes.NewReader(data))

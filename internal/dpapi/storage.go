@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Storage is one of the folders for files that the API keeps.
+// Storage is one of the folders in which the API keeps files.
 type Storage string
 
 // The storages.
@@ -16,7 +16,7 @@ const (
 	General      Storage = "general"
 )
 
-// FileInfo is a stored file. A listing tells the name alone.
+// FileInfo describes a stored file. A listing gives only the names.
 type FileInfo struct {
 	Name     string    `json:"storage_name"`
 	Size     int64     `json:"size"`
@@ -41,20 +41,19 @@ func (c *Client) ReadFile(ctx context.Context, s Storage, name string) ([]byte, 
 	return a.body, err
 }
 
-// CertificateInfo reads what the API tells of a certificate.
+// CertificateInfo reads the API's description of a certificate.
 func (c *Client) CertificateInfo(ctx context.Context, name string) (FileInfo, error) {
 	return get[FileInfo](ctx, c, filePath(Certificates, name))
 }
 
-// CreateFile stores a new file and never reloads. Status 409 says that there
-// is one of that name.
+// CreateFile stores a new file and never reloads. Status 409 says that the name is taken.
 func (c *Client) CreateFile(ctx context.Context, s Storage, name string, content []byte) error {
 	_, err := c.sendFile(ctx, http.MethodPost, storagePath(s)+skipReload, name, content)
 	return err
 }
 
-// ReplaceFile overwrites a file without a reload. Status 404 says that there
-// is none of that name.
+// ReplaceFile overwrites a file without a reload. Status 404 says that there is no file with
+// that name.
 func (c *Client) ReplaceFile(ctx context.Context, s Storage, name string, content []byte) (err error) {
 	path := filePath(s, name) + skipReload
 	if s == General {
@@ -65,24 +64,24 @@ func (c *Client) ReplaceFile(ctx context.Context, s Storage, name string, conten
 	return err
 }
 
-// SwapCertificate overwrites a certificate and has the running process take it
-// over. Where that does not work, and with every API before 3.2, the API
-// schedules a reload instead and its id comes back.
+// SwapCertificate overwrites a certificate, and the running process takes it over. If that
+// fails, and always before API version 3.2, the API schedules a reload instead.
+// SwapCertificate then returns the id of that reload.
 func (c *Client) SwapCertificate(ctx context.Context, name string, content []byte) (reloadID string, err error) {
 	a, err := c.do(ctx, call{method: http.MethodPut, path: filePath(Certificates, name), body: content})
 	return a.reloadID, err
 }
 
-// LoadCertificate stores a new certificate and has the running process load it,
-// for crt-lists to refer to. Otherwise it is as [Client.SwapCertificate]. Status
-// 409 says that there is one of that name.
+// LoadCertificate stores a new certificate, and the running process loads it, so that
+// crt-lists can refer to it. Otherwise it works like [Client.SwapCertificate]. Status 409
+// says that the name is taken.
 func (c *Client) LoadCertificate(ctx context.Context, name string, content []byte) (reloadID string, err error) {
 	a, err := c.sendFile(ctx, http.MethodPost, storagePath(Certificates), name, content)
 	return a.reloadID, err
 }
 
-// DeleteFile removes a file without a reload. Status 409 says that the
-// configuration refers to it.
+// DeleteFile deletes a file without a reload. Status 409 says that the configuration refers
+// to it.
 func (c *Client) DeleteFile(ctx context.Context, s Storage, name string) error {
 	return c.delete(ctx, filePath(s, name)+skipReload)
 }
