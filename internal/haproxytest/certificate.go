@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// SelfSigned makes a certificate for a name, with a random serial number, and its
-// key, each as a block of PEM.
+// SelfSigned makes a certificate for a name, with a random serial number. It returns the
+// certificate and its key, each as a PEM block.
 func SelfSigned(t testing.TB, name string) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

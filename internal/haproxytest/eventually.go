@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Patience is for what happens at once on a machine that has nothing else to do.
+// Patience is the time limit for events that take next to no time on an idle machine.
 const Patience = time.Minute
 
-// Eventually polls until the condition holds, and ends the test where it does not.
+// Eventually polls until the condition holds. If that takes longer than [Patience], it ends
+// the test.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(Patience)

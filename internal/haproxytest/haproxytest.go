@@ -1,4 +1,4 @@
-// Package haproxytest is for tests that start many a haproxy.
+// Package haproxytest is for tests that start haproxy many times.
 package haproxytest
 
 import (
@@ -12,14 +12,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// quick keeps haproxy from reading the certificates of the system for the HTTP
-// client in it, which no configuration of a test uses: with HAProxy 2.6 that is
-// six sevenths of what a start costs, and a reload and each "haproxy -c" are
-// starts as well.
+// quick keeps haproxy from reading the certificates of the system for its HTTP client, which
+// no configuration of a test uses. With HAProxy 2.6 that takes six sevenths of a start. Each
+// reload and each "haproxy -c" is a start as well.
 const quick = "global\n    httpclient.ssl.verify none\n"
 
-// Main is the TestMain of a package: it runs the tests, with a quick haproxy in
-// PATH, and fails where they leave goroutines behind.
+// Main is the TestMain of a package. It runs the tests with a quick haproxy in PATH, and
+// fails if they leave goroutines behind.
 func Main(m *testing.M) {
 	remove, err := Quick()
 	if err != nil {
@@ -29,13 +28,13 @@ func Main(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { remove(); os.Exit(code) }))
 }
 
-// Quick puts before the haproxy in PATH another one: that, given one line before
-// its configuration. Without a haproxy, or with one that does not know the line,
-// it changes nothing. The function that it returns removes what it made.
+// Quick puts a script before the haproxy in PATH. The script runs that haproxy with one line
+// before its configuration. Without a haproxy, or with one that does not know the line, Quick
+// changes nothing. The returned function removes the script.
 func Quick() (remove func(), err error) {
 	binary, err := exec.LookPath("haproxy")
 	if err != nil {
-		return func() {}, nil // for each test to say what that means
+		return func() {}, nil // each test says what that means
 	}
 	dir, err := os.MkdirTemp("", "quick")
 	if err != nil {
@@ -47,7 +46,7 @@ func Quick() (remove func(), err error) {
 		remove()
 		return nil, err
 	}
-	// It ends with 2 where all is right and no frontend is there.
+	// Without a frontend, a correct check ends with status 2.
 	var exit *exec.ExitError
 	if err := exec.Command(script, "-c").Run(); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 2) {
 		remove()
@@ -56,7 +55,7 @@ func Quick() (remove func(), err error) {
 	return remove, os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 }
 
-// write makes the files, readable for every account that haproxy may run under.
+// write makes the files. Every account that haproxy may run under can read them.
 func write(dir, script, binary string) error {
 	config := filepath.Join(dir, "quick.cfg")
 	text := fmt.Sprintf("#!/bin/sh\nexec '%s' -f '%s' \"$@\"\n", binary, config)
