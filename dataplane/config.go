@@ -11,8 +11,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
-// FileKind says what HAProxy uses a file for, and so where it is stored and
-// what of it can change without a reload.
+// FileKind says what HAProxy uses a file for. It decides where the file is stored and which
+// of its changes need no reload.
 type FileKind string
 
 // The kinds of files that may accompany a configuration.
@@ -24,11 +24,11 @@ const (
 	General     FileKind = "general"     // anything else: error pages, ACL files, Lua
 )
 
-// File is a file that the configuration refers to, by the path that
-// [Layout.Path] gives for its kind and name.
+// File is a file that the configuration refers to. [Layout.Path] gives the path from its kind
+// and name.
 //
-// The content of a file never prints: String, slog and JSON show kind, name,
-// size and, except for certificates, a short hash.
+// The content of a file never prints: String, slog and JSON show kind, name, size and, except
+// for certificates, a short hash.
 type File struct {
 	Kind    FileKind
 	Name    string
@@ -65,19 +65,18 @@ func (f File) MarshalJSON() ([]byte, error) {
 // ErrInvalidConfig is wrapped by the errors of [NewConfig].
 var ErrInvalidConfig = config.ErrInvalidConfig
 
-// Config is a whole desired state of one HAProxy: the text of its
-// configuration and the files that the text refers to. A Config is immutable
-// and safe for concurrent use.
+// Config is the whole desired state of one HAProxy: the text of its configuration and the
+// files that the text refers to. A Config is immutable and safe for concurrent use.
 type Config struct{ inner *config.Config }
 
-// NewConfig makes a Config from the text of haproxy.cfg and its files, in any
-// order. It refuses what could not arrive at a HAProxy unchanged, with an error
-// that wraps [ErrInvalidConfig], names the line or the file, and has them in a method
-// Positions, as [*validate.Error] has:
+// NewConfig makes a Config from the text of haproxy.cfg and its files, in any order. It
+// refuses anything that could not arrive at a HAProxy unchanged. The error wraps
+// [ErrInvalidConfig] and names the line or the file. Its method Positions lists the places,
+// like that of [*validate.Error]. NewConfig refuses:
 //
 //   - text that is empty, does not end in a line feed, or has control characters;
-//   - a line of 64 KiB or more, from which on the parser of the Dataplane API
-//     silently drops the rest;
+//   - a line of 64 KiB or more: from there on, the parser of the Dataplane API silently drops
+//     the rest;
 //   - file names that a storage would rename (see [CheckFileName]), and unknown kinds;
 //   - two files at one path. CA files, crt-lists and general files share a folder.
 //
@@ -86,13 +85,13 @@ func NewConfig(main string, files ...File) (*Config, error) {
 	return NewConfigFrom(nil, []string{main}, files...)
 }
 
-// NewConfigFrom is [NewConfig] for a text in parts, which are whole sections as
-// a rule. A section may also have several parts. The Config is equal to that of
-// NewConfig for all parts joined: the same sections, hash, text and refusals.
+// NewConfigFrom is [NewConfig] for a text in parts. A part is usually a whole section, but a
+// section may also have several parts. The result equals that of NewConfig for all parts
+// joined: the same sections, hash, text and refusals.
 //
-// It reads only parts and files that are not those of last, the configuration
-// before, and shares the others with it. Parts and contents are those of last
-// where they have the same memory, or else the same bytes. A nil last is none.
+// The argument last is the configuration before. NewConfigFrom reads only parts and files
+// that last does not have, and shares the others with it. It compares them by their memory
+// first, and then by their bytes. A nil last shares nothing.
 func NewConfigFrom(last *Config, parts []string, files ...File) (*Config, error) {
 	from := config.Empty()
 	if last != nil {
@@ -113,10 +112,10 @@ func NewConfigFrom(last *Config, parts []string, files ...File) (*Config, error)
 	return &Config{c}, nil
 }
 
-// refusedConfig is the error of NewConfig, which knows the places.
+// refusedConfig is the error of NewConfig. It has the places.
 type refusedConfig struct{ config.Refusals }
 
-// Positions gives what is wrong, and where.
+// Positions lists each fault with its place.
 func (e *refusedConfig) Positions() iter.Seq2[Position, string] {
 	return func(yield func(Position, string) bool) {
 		for _, r := range e.Refusals {
@@ -138,8 +137,8 @@ func outerConfig(c *config.Config) *Config {
 // Main returns the text of haproxy.cfg.
 func (c *Config) Main() string { return c.inner.Main() }
 
-// Files returns the files, sorted by kind and name. The contents are shared
-// with the Config and must not be changed.
+// Files returns the files, sorted by kind and name. Do not change the contents: the Config
+// shares them.
 func (c *Config) Files() []File {
 	files := make([]File, len(c.inner.Files))
 	for i, f := range c.inner.Files {
@@ -157,8 +156,8 @@ func (c *Config) File(kind FileKind, name string) (File, bool) {
 	return outerFile(f), true
 }
 
-// Hash returns a hash of the text and all files: two configurations are the
-// same to the byte exactly if their hashes are equal. It is computed once.
+// Hash returns a hash of the text and all files. Two configurations have equal hashes exactly
+// if they are the same byte for byte. The hash is computed once.
 func (c *Config) Hash() string { return c.inner.Hash() }
 
 // String describes the configuration without its text, which may hold
@@ -171,19 +170,17 @@ func (c *Config) GoString() string           { return c.String() }
 func (c *Config) Format(s fmt.State, _ rune) { _, _ = s.Write([]byte(c.String())) }
 func (c *Config) LogValue() slog.Value       { return slog.StringValue(c.String()) }
 
-// CheckFileName reports why a file of that kind cannot have that name, in an
-// error that wraps [ErrInvalidConfig]; nil says that it can. A name is a
-// single path element of at most 255 bytes. Only ASCII letters, digits, "_"
-// and "-" may stand before the last dot, because the storage of the Dataplane
-// API silently renames everything else; [FileName] makes such a name from any
-// text. Maps must end in ".map" and crt-lists in ".txt", which that storage
-// appends or insists on.
+// CheckFileName reports why a file of that kind cannot have that name, in an error that wraps
+// [ErrInvalidConfig], or nil if it can. A name is a single path element of at most 255 bytes.
+// Only ASCII letters, digits, "_" and "-" may stand before the last dot, because the storage
+// of the Dataplane API silently renames everything else. [FileName] makes a valid name from
+// any text. Maps must end in ".map", which that storage appends, and crt-lists in ".txt",
+// which it insists on.
 func CheckFileName(kind FileKind, name string) error {
 	return config.CheckFileName(config.FileKind(kind), name)
 }
 
-// FileName makes a name for a file of that kind from any text, such as a host
-// name: characters that a storage would rename become "_", and the extension
-// of the kind is appended (.map, .pem, .txt). Texts that differ only in such
-// characters give the same name.
+// FileName makes a name for a file of that kind from any text, such as a host name. It
+// replaces characters that a storage would rename by "_", and appends the extension of the
+// kind (.map, .pem, .txt). Texts that differ only in such characters give the same name.
 func FileName(kind FileKind, text string) string { return config.FileName(config.FileKind(kind), text) }

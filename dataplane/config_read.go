@@ -10,16 +10,16 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
-// ReadConfig reads a configuration from a folder: its text from the file of
-// that name, such as haproxy.cfg, and the files that go with it from the folders
-// of a [Layout] beside it: maps, ssl and general, any of which may be missing.
-// Names that start with a dot are left out, so a mounted ConfigMap can be read.
+// ReadConfig reads a configuration from a folder. The text is the file of that name, such as
+// haproxy.cfg. The other files lie beside it in the folders of a [Layout]: maps, ssl and
+// general, any of which may be missing. ReadConfig skips names that start with a dot, so it
+// can read a mounted ConfigMap.
 //
-// A file in general is a crt-list or a CA file if the text names it after
-// "crt-list", "ca-file" or "ca-verify-file".
+// A file in general is a crt-list or a CA file if the text names it after "crt-list",
+// "ca-file" or "ca-verify-file".
 //
-// The error says which file could not be read, or wraps [ErrInvalidConfig] as
-// that of [NewConfig] does.
+// The error says which file could not be read, or wraps [ErrInvalidConfig] as that of
+// [NewConfig] does.
 func ReadConfig(fsys fs.FS, name string) (*Config, error) {
 	text, err := fs.ReadFile(fsys, name)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package dataplane brings a HAProxy to a desired configuration with as few
-// reloads as possible.
+// Package dataplane brings a HAProxy to a desired configuration with as few reloads as
+// possible.
 //
 //	config, err := dataplane.NewConfig(text, dataplane.File{Kind: dataplane.Map, Name: "hosts.map", Content: hosts})
 //	plan, err := dataplane.Diff(current, config) // offline
@@ -22,29 +22,28 @@
 //
 // # Five things to know
 //
-//   - A [Config] is the whole desired state of one HAProxy: the text of
-//     haproxy.cfg and the files that it names. It is immutable.
-//   - Addresses, weights, states and connection limits of servers, entries of maps,
-//     ACL files and crt-lists, and certificates change at runtime. So do servers
-//     that come and go where the balance is roundrobin, leastconn or random.
-//     A new backend takes a spare one ([SparePrefix]), where there is one. HAProxy 3.4
-//     makes one whose lines are those of a defaults section with a name.
-//     [RuntimeChanges] is the whole table, by version and transport. All else takes
-//     one reload, however much changes, and each [Op] of the plan says why.
-//     docs/process.md says when one of the changes above takes it all the same.
-//   - A failed Sync leaves HAProxy serving what it served before. After any doubt the
-//     next Sync reads everything again and reloads once.
-//   - [WithoutReload] applies at once what takes no reload, and leaves the rest for a
-//     later Sync.
-//   - A DryRun also compares the running process. A Sync that finds nothing to do does
-//     so now and then (ClientOptions.CheckInterval), and repairs it.
+//   - A [Config] is the whole desired state of one HAProxy: the text of haproxy.cfg and the
+//     files that it names. It is immutable.
+//   - These change at runtime: addresses, weights, states and connection limits of servers;
+//     entries of maps, ACL files and crt-lists; certificates. Servers also come and go at
+//     runtime if the balance is roundrobin, leastconn or random. A new backend takes a spare
+//     one ([SparePrefix]), if there is one. HAProxy 3.4 makes a backend whose lines are those
+//     of a named defaults section. [RuntimeChanges] is the whole table, by version and
+//     transport. All else takes one reload, however much changes, and each [Op] of the plan
+//     says why. docs/process.md says when one of the changes above needs a reload after all.
+//   - After a failed Sync, HAProxy serves what it served before. After any doubt the next
+//     Sync reads everything again and reloads once.
+//   - [WithoutReload] applies at once what takes no reload, and leaves the rest for a later
+//     Sync.
+//   - A DryRun also compares the running process. A Sync that finds nothing to do compares it
+//     from time to time (ClientOptions.CheckInterval), and repairs any drift.
 //
-// # What is a difference
+// # Differences
 //
-// Diff compares what HAProxy reads, not how it is written: comments, quotes and the order
-// of sections that say nothing about each other are no difference, so that what a
-// Dataplane API makes of a text equals the text. Rules, ACLs, binds and servers are told
-// one by one, in the words of HAProxy:
+// Diff compares what HAProxy reads, not how it is written. Comments, quotes and the order of
+// sections that say nothing about each other do not count. So a text equals what a Dataplane
+// API makes of it. Diff shows rules, ACLs, binds and servers one by one, in the words of
+// HAProxy:
 //
 //	~ backend shop (reload: balance can change only at a reload)
 //	    balance roundrobin -> leastconn
@@ -53,48 +52,48 @@
 //
 // # Errors
 //
-// Every error of an instance is an [*Error]. It says which instance, at which stage,
-// and in HAProxy's own words why, with file and line where there is one. It wraps one
-// of the Err values of this package. [Retryable] says whether the same call may
-// succeed later.
+// Every error of an instance is an [*Error]. It says which instance failed, at which stage,
+// and why, in HAProxy's own words, with file and line if there is one. It wraps one of the
+// Err values of this package. [Retryable] says whether the same call may succeed later.
 //
 // # Secrets
 //
-// Nothing in this package prints the content of a file. Plans show "(secret)" in the
-// place of passwords, tokens, authorization headers and the users of URLs. They cannot
-// know a secret that no word announces, such as a token in a path.
+// Nothing in this package prints the content of a file. Plans show "(secret)" in the place of
+// passwords, tokens, authorization headers and the users of URLs. They cannot recognise a
+// secret that no word announces, such as a token in a path.
 //
 // # Where things are
 //
-// The folders below internal follow the way of a change: config (text and files),
-// change (steps, and the one table of what a running HAProxy takes), diff (pure), and
-// the senders: host and socket for [Local], api for [Client].
+// The folders below internal follow the way of a change: config (text and files), change
+// (steps, and the one table of what a running HAProxy takes), diff (pure), and the senders:
+// host and socket for [Local], api for [Client].
 //
-//   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions
-//     are in change/table.go, the conditions in its Value functions and in change/server.go,
-//     diff/servers.go, diff/spares.go, diff/files.go, diff/entries.go and diff/crtlist.go, and what the Dataplane API
-//     cannot do in api/runtime.go (limit). All other lines reload (diff/lines.go).
-//     host/sync.go and api/apply.go act on it (deploy).
+//   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions are
+//     in change/table.go. The conditions are in its Value functions, in change/server.go and
+//     in five files of diff: servers.go, spares.go, files.go, entries.go and crtlist.go. The
+//     limits of the Dataplane API are in api/runtime.go (limit). All other lines reload
+//     (diff/lines.go). host/sync.go and api/apply.go act on it (deploy).
 //   - How does an entry of a map become a command? diff/entries.go (entries) finds it.
 //     socket/files.go or api/runtime.go (changeEntries) sends it.
-//   - When has a certificate changed? diff/files.go compares the bytes, diff/running.go
-//     the fingerprint in the process (config/files.go: SHA-1 of the first certificate),
-//     api/certificates.go what the API stores: size, serial number and end, as the API
-//     tells no content, and then the hash in the ledger or the fingerprint.
-//   - What does a 409 do? [Client.Sync] tries at most 3 times (ClientOptions.Attempts), and
-//     then returns the error. For the text, api/errors.go makes ErrConflict of it,
-//     api/apply.go puts the files back, and the ledger if the process was told nothing,
-//     and api/client.go (Sync) tries again and reads everything. If the process was told
-//     something, api/job.go adds a reload. A file is replaced instead of created
-//     (api/files.go), a new entry of a map is set instead of added (api/runtime.go), and
-//     any other runtime call becomes a reload (api/apply.go: reloadInstead).
-//   - How does a new field of a server change at runtime? By a row in change/table.go,
-//     and by its keyword in config/server.go (ParseServer, ServerFields).
-//     What is read back too has its place in change/process.go, which socket/read.go,
-//     api/readback.go and api/process.go fill; a drift of it is told in diff/running.go.
-//   - When is a change stored behind a Dataplane API? api/store.go; what may wait is in
-//     api/job.go (readsBack). api/ledger.go tells a successor. reconcile/instance.go sets
-//     the 5 s between two pushes (storeInterval).
-//   - How is a failed reload rolled back? host/reload.go and host/store.go here; a
-//     Dataplane API does it itself.
+//   - When has a certificate changed? diff/files.go compares the bytes. diff/running.go
+//     compares the fingerprint in the process (config/files.go: SHA-1 of the first
+//     certificate). api/certificates.go compares what the API stores: size, serial number and
+//     end. The API does not give out the content, so it then compares the hash in the ledger
+//     or the fingerprint.
+//   - How does a Client handle a 409? [Client.Sync] tries at most 3 times
+//     (ClientOptions.Attempts), and then returns the error. For the text, api/errors.go turns
+//     the 409 into ErrConflict. api/apply.go puts the files back, and the ledger too if the
+//     process was not changed. api/client.go (Sync) tries again and reads everything. If the
+//     process was changed, api/job.go adds a reload. For a file, api/files.go replaces it
+//     instead of creating it. For a new entry of a map, api/runtime.go sets it instead of
+//     adding it. Any other runtime call becomes a reload (api/apply.go: reloadInstead).
+//   - How does a new field of a server change at runtime? It needs a row in change/table.go,
+//     and its keyword in config/server.go (ParseServer, ServerFields). A field that is read
+//     back also has its place in change/process.go. socket/read.go, api/readback.go and
+//     api/process.go fill it, and diff/running.go reports its drift.
+//   - When is a change stored behind a Dataplane API? api/store.go; api/job.go says what may
+//     wait (readsBack). api/ledger.go informs a successor. reconcile/instance.go sets the 5 s
+//     between two pushes (storeInterval).
+//   - How is a failed reload rolled back? host/reload.go and host/store.go here; a Dataplane
+//     API does it itself.
 package dataplane

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Endpoint is where a Dataplane API listens, and who we are to it. The
-// password never prints: fmt, slog and JSON show name, URL and user name only.
+// Endpoint is the address of a Dataplane API, and our credentials for it. The password never
+// prints: fmt, slog and JSON show name, URL and user name only.
 type Endpoint struct {
 	Name     string // shown in errors and logs; zero means the URL
 	URL      string // http://host:port, https://host:port or unix:///path, without credentials
@@ -28,8 +28,8 @@ func (e Endpoint) name() string {
 	return withoutCredentials(e.URL)
 }
 
-// withoutCredentials guards against a URL that has credentials in spite of the
-// documentation: the error that says so must not show them.
+// withoutCredentials guards against a URL that has credentials although it must not: the
+// error that says so must not show them.
 func withoutCredentials(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -39,7 +39,7 @@ func withoutCredentials(raw string) string {
 	return u.String()
 }
 
-// String tells name, URL and user name.
+// String returns name, URL and user name.
 func (e Endpoint) String() string {
 	var b strings.Builder
 	b.WriteString(e.name())

@@ -2,10 +2,9 @@ package dataplane
 
 import "github.com/hapticsdk/haptic/dataplane/internal/config"
 
-// Layout says in which folders a HAProxy finds its files, as absolute paths on
-// the machine where that HAProxy runs. The text of a configuration names files
-// by [Layout.Path]. The zero value is the default of the Dataplane API:
-// everything below /etc/haproxy.
+// Layout says in which folders a HAProxy finds its files, as absolute paths on the machine
+// where that HAProxy runs. The text of a configuration names files by [Layout.Path]. The zero
+// value is the default of the Dataplane API: everything below /etc/haproxy.
 type Layout struct {
 	Base         string // folder of haproxy.cfg; zero means /etc/haproxy
 	Maps         string // zero means Base/maps

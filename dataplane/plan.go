@@ -23,10 +23,10 @@ const (
 	Delete Action = "delete"
 )
 
-// Change is one difference within the subject of an [Op]. Field is the field of a
-// server, the words that both versions of a line begin with, such as "timeout
-// client", or "line", where a whole line comes or goes. Old is empty where the field
-// is new, New where it goes. Neither ever holds a secret: a secret reads "(secret)".
+// Change is one difference within the subject of an [Op]. Field is the field of a server, or
+// the words that both versions of a line begin with, such as "timeout client". It is "line"
+// if a whole line comes or goes. Old is empty if the field is new, New if the field goes. A
+// secret reads "(secret)" in both.
 type Change struct {
 	Field string `json:"field"`
 	Old   string `json:"old,omitempty"`
@@ -40,10 +40,9 @@ type Op struct {
 	Parent string `json:"parent,omitempty"` // where the subject lives: "backend shop_web_80", "map hosts.map"
 	Name   string `json:"name,omitempty"`
 
-	// Index is the position of a child that has one, such as a rule or an ACL,
-	// counted from 0 as the Dataplane API counts: in the current section of a
-	// child that goes, in the desired one of all others. Nil for what has a name
-	// instead.
+	// Index is the position of a child that has one, such as a rule or an ACL, counted from 0
+	// as the Dataplane API counts. For a child that goes it is the position in the current
+	// section, for all others in the desired one. Nil for a subject that has a name instead.
 	Index *int `json:"index,omitempty"`
 
 	Changes []Change `json:"changes,omitempty"`
@@ -51,13 +50,12 @@ type Op struct {
 	Reason  string   `json:"reason,omitempty"` // why it takes a reload; empty otherwise
 }
 
-// Plan lists the differences between two configurations in the order in which
-// they are safe to apply. The zero value is the empty plan.
+// Plan lists the differences between two configurations in an order that is safe to apply.
+// The zero value is the empty plan.
 type Plan struct {
 	Ops []Op `json:"ops"`
 }
 
-// planOf converts steps.
 func planOf(steps []change.Step) *Plan {
 	p := &Plan{Ops: make([]Op, len(steps))}
 	for i := range steps {

@@ -18,7 +18,7 @@ func (i Impact) String() string {
 	return impactNames[i]
 }
 
-// MarshalText gives what String gives, or an error for an unknown value.
+// MarshalText returns what String returns, or an error for an unknown value.
 func (i Impact) MarshalText() ([]byte, error) {
 	if i < 0 || int(i) >= len(impactNames) {
 		return nil, fmt.Errorf("unknown impact %d", int(i))
@@ -26,7 +26,7 @@ func (i Impact) MarshalText() ([]byte, error) {
 	return []byte(impactNames[i]), nil
 }
 
-// UnmarshalText takes what String gives.
+// UnmarshalText reads what String returns.
 func (i *Impact) UnmarshalText(text []byte) error {
 	for v, name := range impactNames {
 		if name == string(text) {
@@ -51,8 +51,8 @@ func (p *Plan) Impact() Impact {
 	return worst
 }
 
-// Summary tells the plan in one phrase, such as "2 to create, 1 to update, 0
-// to delete; runtime, no reload".
+// Summary describes the plan in one phrase, such as "2 to create, 1 to update, 0 to delete;
+// runtime, no reload".
 func (p *Plan) Summary() string {
 	if p.Empty() {
 		return "no changes"
@@ -84,8 +84,8 @@ func (i Impact) phrase() string {
 	}
 }
 
-// String prints the plan as a tree, one subject a line and its changes below
-// it, with the summary at the end. The output is stable and holds no secrets.
+// String prints the plan as a tree: one subject per line, its changes below it, and the
+// summary at the end. The output is stable and holds no secrets.
 func (p *Plan) String() string {
 	if p.Empty() {
 		return "No changes.\n"
@@ -124,8 +124,8 @@ func (o *Op) print(b *strings.Builder) {
 	}
 }
 
-// hasFields reports whether the subject has fields of its own names. The changes of
-// all others are words of a line.
+// hasFields reports whether the fields of the subject have names. For all other subjects, the
+// changes are words of a line.
 func (o *Op) hasFields() bool {
 	switch o.Kind {
 	case "server", "map entry", "acl entry", "crt-list entry", string(Map), string(CRTList):

@@ -17,14 +17,14 @@ type Result struct {
 	Reloads   int           `json:"reloads"`            // reloads it took: 0 or 1
 	Commands  int           `json:"commands"`           // commands that changed the running process
 	Files     int           `json:"files"`              // files written or deleted, haproxy.cfg among them
-	Pending   bool          `json:"pending,omitempty"`  // the process has it, and [Client.Store] has to store it
+	Pending   bool          `json:"pending,omitempty"`  // the process has the change, and [Client.Store] has to store it
 	Duration  time.Duration `json:"duration"`           // in nanoseconds
 	Hash      string        `json:"hash"`               // [Config.Hash] of what is now deployed
-	WorkerPID int           `json:"workerPID"`          // process that serves now; 0 if not known or none runs
+	WorkerPID int           `json:"workerPID"`          // process that serves now; 0 if unknown or if none runs
 	Fallback  string        `json:"fallback,omitempty"` // why a change without reload became a reload
 }
 
-// String tells the outcome in one line.
+// String describes the outcome in one line.
 func (r *Result) String() string {
 	if r == nil {
 		return "nothing done"
@@ -52,7 +52,6 @@ func (r *Result) String() string {
 	return b.String()
 }
 
-// waiting tells how many operations wait.
 func (p *Plan) waiting() string {
 	if len(p.Ops) == 1 {
 		return "1 operation waits"

@@ -8,20 +8,20 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// Section is one section of the text of a [Config]. A section that stands there
-// twice, as global may, is two.
+// Section is one section of the text of a [Config]. If the text repeats a section, as it may
+// repeat global, each is a Section.
 type Section struct {
-	Kind string // "global", "backend", ...; "" for what stands before the first header
+	Kind string // "global", "backend", ...; "" for the text before the first header
 	Name string // "" for sections without a name
-	Line int    // of the configuration on which Text begins, from 1
+	Line int    // where Text begins in the configuration, from 1
 	// Text has the header and the comment lines directly above it. The texts of
 	// all sections, one after the other, are the whole text.
 	Text   string
-	header int // of the configuration
+	header int // line in the configuration
 }
 
-// Sections returns the sections of the configuration in their order. It makes
-// the list anew, so [Stretches] is for those who look at many configurations.
+// Sections returns the sections of the configuration in their order. It makes a new list at
+// each call. To compare many configurations, use [Stretches].
 func (c *Config) Sections() []Section {
 	return sectionsOf(c.inner.Index(), 0, len(c.inner.Index().List))
 }
@@ -38,8 +38,8 @@ func sectionsOf(x *config.Index, from, to int) []Section {
 	return sections
 }
 
-// Stretch is a place where the sections of two configurations differ: Before
-// stands in the one where After stands in the other.
+// Stretch is a place where the sections of two configurations differ: the first has Before
+// there, the second has After.
 type Stretch struct {
 	Before, After []Section
 	// OldIndex and NewIndex are where Before and After begin among all sections of
@@ -47,12 +47,12 @@ type Stretch struct {
 	OldIndex, NewIndex int
 }
 
-// Stretches returns where the sections of two configurations differ, in their
-// order. All other sections are in both, in the same order. Sections are the same
-// if they have one text and one defaults section, by its name, above them. A nil
-// before has no sections.
+// Stretches returns the places where the sections of two configurations differ, in their
+// order. All other sections are in both, in the same order. Two sections are the same if they
+// have the same text and the same defaults section (by its name) above them. A nil before has
+// no sections.
 //
-// The cost follows what differs if the one was made from the other by
+// The cost follows the difference if one configuration was made from the other by
 // [NewConfigFrom], or by [NewConfig] from an equal text.
 func Stretches(before, after *Config) []Stretch {
 	from := config.Empty()
@@ -85,15 +85,15 @@ func (c *Config) SectionCount() int {
 // LineCount returns the number of lines of the text.
 func (c *Config) LineCount() int { return c.inner.Index().LineCount() }
 
-// Lines returns the words of each line that begins with a keyword, as HAProxy
-// reads them (section 2.2 of its configuration manual): without quotes,
-// backslashes and comments. With the keyword "" it returns all lines but the
-// header and those without words. A line whose quotes do not match is left out.
+// Lines returns the words of each line that begins with a keyword, as HAProxy reads them
+// (section 2.2 of its configuration manual): without quotes, backslashes and comments. For
+// the keyword "" it returns all lines except the header and lines without words. It skips a
+// line whose quotes do not match.
 func (s Section) Lines(keyword string) [][]string {
 	var lines [][]string
 	n := s.Line - 1
 	for line := range strings.Lines(s.Text) {
-		if n++; n == s.header && s.Kind != "" || !strings.Contains(line, keyword) { // most lines, at a glance
+		if n++; n == s.header && s.Kind != "" || !strings.Contains(line, keyword) { // cheap test that sorts out most lines
 			continue
 		}
 		words, err := haproxycfg.Fields(line)
@@ -104,9 +104,9 @@ func (s Section) Lines(keyword string) [][]string {
 	return lines
 }
 
-// Position is a line of a [Config]: of its main text where Name is empty, or of
-// one of its files. Validators and endpoints speak of lines by it, and whoever
-// rendered the configuration knows what wrote them.
+// Position is a line of a [Config]: of its main text if Name is empty, or of one of its
+// files. Validators and endpoints report lines by it. The renderer of the configuration knows
+// what wrote that line.
 type Position struct {
 	Kind FileKind `json:"kind,omitempty"`
 	Name string   `json:"name,omitempty"`

@@ -9,40 +9,40 @@ import (
 // SyncOption bounds what one Sync may do.
 type SyncOption struct{ set func(*change.Limits) }
 
-// WithoutReload applies at once what changes at runtime, and leaves the rest:
-// [Result.Left] tells it. So an address, a weight, a map entry or a certificate
-// never waits until a reload is due. What makes no sense before that reload is left
-// too, such as a map entry that leads to a backend that is to come.
+// WithoutReload applies at once what changes at runtime, and leaves the rest in
+// [Result.Left]. That way an address, a weight, a map entry or a certificate never waits
+// until a reload is due. It also leaves changes that make no sense before that reload, such
+// as a map entry that leads to a future backend.
 func WithoutReload() SyncOption {
 	return SyncOption{func(l *change.Limits) { l.NoReload = true }}
 }
 
-// StoreLater returns as soon as the running process has the change, where that can be
-// told it by itself. Then [Result.Pending] is set, and a call of [Client.Store] has to
-// follow. A [Local] stores at once.
+// StoreLater returns as soon as the running process has the change, if the change can be made
+// there on its own. It then sets [Result.Pending], and the caller has to call [Client.Store].
+// A [Local] stores at once.
 func StoreLater() SyncOption {
 	return SyncOption{func(l *change.Limits) { l.Later = true }}
 }
 
-// WithFence has fence asked right before each change of the HAProxy. Its error ends
-// the Sync, and is wrapped by the error of the Sync.
+// WithFence makes the Sync call fence right before each change of the HAProxy. An error of
+// fence ends the Sync, and the error of the Sync wraps it.
 //
-// It is for a process that may lose the right to deploy while a Sync is under way,
-// and not notice: one that was frozen goes on where it stopped, long after another
-// has taken over. The fence must go by the clock, as k8swatch.Election.Leading does:
-// it is all that keeps two processes apart.
+// It is for a process that may lose the right to deploy during a Sync without noticing. A
+// process that was frozen, for example, goes on where it stopped, long after another process
+// has taken over. The fence must go by the clock, as k8swatch.Election.Leading does: nothing
+// else keeps the two processes apart.
 func WithFence(fence func() error) SyncOption {
 	return SyncOption{func(l *change.Limits) { l.Fence = fence }}
 }
 
-// SyncLimits are what the options of a Sync come to. A fake reads them by [LimitsOf].
+// SyncLimits are the options of a Sync as values. A fake target gets them from [LimitsOf].
 type SyncLimits struct {
 	WithoutReload bool
 	StoreLater    bool
 	Fence         func() error // nil for none
 }
 
-// LimitsOf returns what the options of a Sync come to.
+// LimitsOf converts the options of a Sync to values.
 func LimitsOf(options ...SyncOption) SyncLimits {
 	l := limitsOf(options)
 	return SyncLimits{WithoutReload: l.NoReload, StoreLater: l.Later, Fence: l.Fence}
