@@ -10,7 +10,7 @@
 //	})
 //	bus.Start()
 //	eventbus.Publish(bus, Deployed{Endpoint: "10.0.0.7:5555"})
-//	err := bus.Close(ctx) // delivers the rest, names who did not finish
+//	err := bus.Close(ctx) // delivers the rest; the error names unfinished handlers
 //
 // A subscription to an interface type receives every event that implements it. A
 // subscription to any receives everything, for logs, metrics and histories.
