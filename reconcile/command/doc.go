@@ -6,7 +6,7 @@
 //	func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 //		log := command.NewLog(stderr)                // level and format change while it runs
 //		flags := command.NewFlags("mine", log)       // -metrics-addr, -debug-addr, -log-level …
-//		size := flags.Int("size", 4, "how many")     // and those of the program
+//		size := flags.Int("size", 4, "how many")     // and the program's own
 //		if err := flags.Parse(args); err != nil {
 //			return command.ExitCode(log, err) // -h
 //		}
