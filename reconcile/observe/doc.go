@@ -5,9 +5,9 @@
 //	bus := eventbus.New(nil)
 //	loop, err := reconcile.New(reconcile.Options{Bus: bus, ...})
 //	observer, err := observe.New(bus, observe.Subject{Loop: loop}, slog.Default())
-//	observe.Trace(bus, provider) // where there is one
+//	observe.Trace(bus, provider) // if there is an OpenTelemetry provider
 //	bus.Start()
-//	go observer.Run(ctx) // the log says what a check finds
+//	go observer.Run(ctx) // logs failed checks
 //	go observer.MetricsServer().Run(ctx) // for Prometheus and the kubelet
 //	server := observer.Server()
 //	server.Addr = "unix:/run/haptic/debug.sock" // or a Token: see [Server]
