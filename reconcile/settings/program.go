@@ -25,9 +25,9 @@ import (
 // ProgramOptions are the inputs of a program besides the settings. The zero value suffices for
 // settings without a podSelector and without the namespace "own".
 type ProgramOptions struct {
-	// Namespace is the namespace of the controller (see [discover.OwnNamespace]). Pods,
-	// Secrets and ConfigMaps that the settings name without a namespace are there. It is
-	// required if podSelector names no namespace.
+	// Namespace is the namespace of the controller (see [discover.OwnNamespace]). It is the
+	// default for the Pods, Secrets and ConfigMaps that the settings name. It is required if
+	// podSelector names no namespace.
 	Namespace string
 
 	// Logging is for settings without a level or format: the values of the flags. Zero: info
@@ -55,8 +55,8 @@ type ProgramOptions struct {
 	MaxOutput, MaxMemory int
 }
 
-// Program is compiled settings. It renders them with the watched resources. The settings
-// behind it never change. It renders one configuration at a time.
+// Program is compiled settings, which never change. It renders them with the watched
+// resources, one configuration at a time.
 //
 // Templates see resources.NAME for each watched resource, with List(), Get(keys...) and
 // GetSingle(keys...). Kinds that client-go knows are typed: ing.Spec.Rules; NewProgram reports

@@ -75,7 +75,7 @@ func (f *programFiles) Open(name string) (fs.File, error) {
 	return f.files.Open(name)
 }
 
-// resourceName matches the start of a watched resource in a template.
+// resourceName matches the use of a watched resource in a template.
 var resourceName = regexp.MustCompile(`\bresources\.[a-z]`)
 
 // exportResources changes resources.ingresses to resources.Ingresses in the code of a
