@@ -21,8 +21,8 @@ import (
 // Renderer makes a configuration from the current resources. The loop calls it from one
 // goroutine at a time.
 //
-// It asks [Excluding] about the objects that its render must replace or leave out. Together
-// with an error it may return a Rendered that has only Origins.
+// For quarantine it asks [Excluding] about the objects that its render must replace or leave
+// out. Together with an error it may return a Rendered that has only Origins.
 type Renderer interface {
 	Render(ctx context.Context) (*Rendered, error)
 }

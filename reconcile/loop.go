@@ -46,7 +46,7 @@ type Loop struct {
 	refusing   sync.Mutex    // one refusal at a time goes to the renderer
 	rendering  sync.Mutex    // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64        // guarded by rendering, like the fields below
-	term       uint64        // the newest that had begun before the current reconciliation
+	term       uint64        // the newest whose BeginTerm returned before the current reconciliation
 	attempts   int           // renders and validations of the current reconciliation
 	failures   int           // reconciliations that failed, in a row
 	longest    time.Duration // longest validation of a valid configuration

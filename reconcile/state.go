@@ -297,7 +297,7 @@ type Alike struct {
 	Told  bool   // the first of them tells of this one
 }
 
-// Of returns one, the name of a single resource, or for several their number and up to three
+// Of names the resources: a single one as given, or the number of several and up to three
 // names.
 func (a Alike) Of(one string) string {
 	if a.Size == 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
-// searchPatience is how long a search looks for the resources at fault of a namespace one by
-// one.
+// searchPatience is how long a search looks one by one for the resources at fault in a
+// namespace.
 const searchPatience = 250 * time.Millisecond
 
 // maySetAside reports whether the search may leave out resources that are not known to be at
