@@ -3,7 +3,7 @@
 // A [Watcher] keeps the objects of one resource in an ordered store, indexed by
 // JSONPath expressions and without the fields that no reader needs. It tells which
 // objects changed, and gives a [Snapshot] at any time: immutable, with a revision,
-// free to take. [Read] reads the snapshot with the type of its objects:
+// free to take. [Read] returns its objects with their Go type:
 //
 //	cluster, err := k8swatch.NewCluster(nil)
 //	slices, err := k8swatch.New(cluster, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{

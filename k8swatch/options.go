@@ -44,15 +44,16 @@ type Options struct {
 	// configuration needs them.
 	IgnoreFields []string
 
-	// Debounce is the time between two calls of OnChange. The first change after a
+	// Debounce is the least time between two calls of OnChange. The first change after a
 	// quiet time is delivered at once. Zero means 500 ms, negative none.
 	Debounce time.Duration
 
 	// OnChange gets changes once the initial sync is complete. With
 	// CallOnChangeDuringSync it gets the initial sync too. Calls of OnChange and
-	// OnSyncComplete never overlap. If it returns an error or panics, the watcher logs
-	// that. It then delivers the same changes again, together with newer ones, after
-	// 0.2 to 10 s of back-off. ForceSync calls it at once. The context ends with Run.
+	// OnSyncComplete never overlap. If OnChange returns an error or panics, the watcher
+	// logs that. It then delivers the same changes again, together with newer ones,
+	// after 0.2 to 10 s of back-off. ForceSync calls OnChange at once. The context ends
+	// with Run.
 	OnChange func(context.Context, Changes) error
 
 	// MaxChanges bounds the objects that Changes lists. Zero means

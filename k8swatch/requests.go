@@ -50,7 +50,7 @@ func backoff(first, bound time.Duration, jitter float64) wait.Backoff {
 // requests is the list-watch that the reflector sees. It repeats requests that may succeed
 // later, so that the reflector's own back-off never begins. It lists page by page and keeps
 // only the trimmed objects. All requests end with the round of the watcher. The context of
-// the reflector never ends: then the reflector would return at once and leave a list running.
+// the reflector never ends: if it did, the reflector would return and leave a list running.
 type requests struct {
 	inner    cache.ListerWatcherWithContext
 	health   *health

@@ -268,11 +268,10 @@ func (f *Folder) tell() {
 	}
 }
 
-// WaitForKnown blocks while a broken file has no known earlier version ([NoneKnown]),
-// or until ctx ends. Before that, the folder cannot tell which objects of an earlier
-// process's deployment are missing. When it returns nil, the next snapshots of all
-// running, synced watchers show the files. With FolderOptions.LastGood, later processes
-// wait for the same files.
+// WaitForKnown blocks while a broken file has no known earlier version ([NoneKnown]), or
+// until ctx ends. Until then, objects that an earlier process deployed may be missing. When
+// it returns nil, the next snapshots of all running, synced watchers show the files. With
+// FolderOptions.LastGood, later processes wait for the same files.
 func (f *Folder) WaitForKnown(ctx context.Context) error {
 	if f.server == nil {
 		return unmade("Folder", "NewFolder")

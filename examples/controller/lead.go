@@ -6,10 +6,10 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// beginTerm runs before this process deploys as leader. It reads all resources again,
-// and the hosts of each namespace from the deployed configuration. Two processes may
-// see the same changes in a different order. Without this, routes could become older
-// again for a while, or a host could change hands with the leadership.
+// beginTerm runs before this process deploys as leader. It reads all resources again, and
+// the owners of hosts from the deployed configuration. Two processes may see the same
+// changes in different batches. Without this, routes could become older again for a while,
+// or a host could change hands with the leadership.
 func (c *controller) beginTerm(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
 	if err := c.watchers.Refresh(bounded); err != nil && ctx.Err() == nil {

@@ -24,7 +24,7 @@ func (u User) GoString() string { return u.Name }
 // maxRounds and maxCost bound the time for checking a password: 55 ms.
 const maxUsers, maxRounds, maxCost = 1000, 50_000, 10
 
-// hash matches the hashes of crypt(3), except those with few rounds.
+// hash matches the hashes of crypt(3) with many rounds: $1$, $5$, $6$, $y$, $2a$, $2b$, $2y$.
 var hash = regexp.MustCompile(`^\$(?:1|5|6|y|2[aby])\$(?:rounds=([0-9]{1,9})\$|([0-9]{2})\$)?[./A-Za-z0-9$=,]{8,150}$`)
 
 // yescrypt matches those of at most the usual cost. Heavier ones take seconds, and 1 GB.

@@ -209,9 +209,9 @@ func (h *Hosts) sharedLines(ing *networkingv1.Ingress) iter.Seq[claim] {
 	}
 }
 
-// Remember reads the owners from an earlier configuration of these templates. If it is
-// nil or has no map of hosts, Remember changes nothing. The next render uses them for
-// what is still claimed.
+// Remember reads the owners from an earlier configuration of these templates. If it is nil
+// or has no map of hosts, Remember changes nothing. From the next render on, the owners keep
+// what they still claim.
 func (h *Hosts) Remember(previous *dataplane.Config) {
 	if previous == nil {
 		return

@@ -42,7 +42,7 @@ type Cluster struct {
 	AnyTime       bool          // ignore the dates of certificates, as in cases, whose fixtures grow old
 }
 
-// anyHost stands for the host of rules without a host, and of the Host header.
+// anyHost stands for the host of rules without a host, even in a Host header.
 const anyHost = "*"
 
 // builder collects Routes over all Ingresses.

@@ -164,7 +164,7 @@ const maxNames = 5
 
 // Addresses says which endpoints may be served. An endpoint may not lead into the host
 // of HAProxy, to the metadata service of a cloud, or back to HAProxy: the author of an
-// EndpointSlice chooses its addresses. The zero value serves none of these. A value in
+// EndpointSlice chooses its addresses. The zero value allows none of these. A value in
 // use must not change. It is safe for concurrent use.
 type Addresses struct {
 	Allow     []netip.Prefix // special addresses that are served all the same, but never those of Listeners
