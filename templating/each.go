@@ -14,8 +14,8 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/rewrite"
 )
 
-// What renders an entry for each of several items is a template around it: a
-// loop that sets the variable and ends each item with a mark.
+// A template around an entry renders it for several items: a loop that sets the variable
+// and ends each item with a mark.
 const (
 	eachPrefix = "each/" // of the name of that template
 	eachItems  = "haptic_each_items"
@@ -23,11 +23,11 @@ const (
 	eachMark   = "haptic_each_mark"
 )
 
-// RenderEach renders one entry once for each item, with the variable set to
-// it, and returns one text an item. It does what as many calls of [Engine.Render]
-// do, at a fraction of the cost. The other variables are those of vars. An error
-// has what is wrong with all items, each *Error with its item as the owner if
-// that is a Kubernetes object or [Owned]; see [Errors].
+// RenderEach renders one entry once for each item, with the variable set to the item, and
+// returns one text an item. The result is that of one call of [Engine.Render] for each
+// item, at a fraction of the cost. vars has the other variables. The error reports the
+// problems of all items; see [Errors]. Each *Error has its item as the owner, if the item
+// is a Kubernetes object or [Owned].
 func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []any, vars map[string]any) ([]string, error) {
 	en := e.entries[name]
 	typ := e.decl.vars[variable]
@@ -39,8 +39,8 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 	case ctx.Err() != nil:
 		return nil, stopped(name, ctx.Err())
 	}
-	// For one item the loop does not pay, and in a loop an assignment to a
-	// variable would be seen by the next item.
+	// A loop over one item saves nothing. In a loop, the next item would see an assignment
+	// to a variable.
 	if len(items) > 1 && !en.assigns {
 		texts, ok := e.renderLoop(ctx, en, variable, typ, items, vars)
 		if ok {
@@ -50,7 +50,7 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 			return nil, e.hanging(ctx, en, with(vars, variable, items[len(texts)]))
 		}
 	}
-	// One by one: also what gives errors their position.
+	// One by one: this also gives errors their position.
 	own := with(vars, variable, nil)
 	texts := make([]string, len(items))
 	size := 0
@@ -78,7 +78,7 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 	return texts, nil
 }
 
-// with returns a copy of vars in which one variable has another value.
+// with returns a copy of vars with another value for one variable.
 func with(vars map[string]any, name string, value any) map[string]any {
 	own := make(map[string]any, len(vars)+1)
 	maps.Copy(own, vars)
@@ -86,8 +86,8 @@ func with(vars map[string]any, name string, value any) map[string]any {
 	return own
 }
 
-// renderLoop renders all items in one run. It reports false where that fails,
-// with the texts of the items that ended.
+// renderLoop renders all items in one run. If that fails, it reports false and returns the
+// texts of the complete items.
 func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ reflect.Type, items []any, vars map[string]any) (texts []string, ok bool) {
 	loop := e.loop(en, variable, typ)
 	if loop == nil {
@@ -112,10 +112,10 @@ func (e *Engine) renderLoop(ctx context.Context, en *entry, variable string, typ
 	return texts, err == nil && r.check(loop.sites) == nil && len(texts) == len(items)
 }
 
-// loops are the templates around an entry, by variable, made when first used.
+// loops are the templates around an entry, by variable. The first use compiles each.
 type loops struct {
 	mu   sync.Mutex
-	made map[string]*entry // nil where it does not compile
+	made map[string]*entry // nil if it does not compile
 }
 
 func (e *Engine) loop(en *entry, variable string, typ reflect.Type) *entry {

@@ -18,51 +18,51 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/rewrite"
 )
 
-// DefaultMaxOutput is the size at which a render is stopped unless
-// [Options.MaxOutput] says otherwise: 64 MiB.
+// DefaultMaxOutput bounds the output of a render, unless [Options.MaxOutput] is set: 64
+// MiB.
 const DefaultMaxOutput = 64 << 20
 
-// Options says what is compiled and what templates may use. The zero value
-// compiles every file with the standard functions alone.
+// Options says which templates Compile reads and what they may use. The zero value compiles
+// every file with the standard functions alone.
 type Options struct {
-	// Entries are the templates that are rendered on their own. Zero means
-	// every file of the file system but those whose base name starts with "_",
-	// which is how files that others include are told apart.
+	// Entries are the templates that Render accepts. Empty means every file of the file
+	// system, except those whose base name starts with "_" and snippets.
 	Entries []string
 
-	// Globals is what templates see by name and what never changes: functions,
-	// numbers, strings, booleans, a reflect.Type, and any other value, of which
-	// each render has its own shallow copy. A function that returns (T, error)
-	// is seen as one that returns T; its error ends the render with the position
-	// of the call. A global replaces the standard function of its name.
+	// Globals are the names that templates see and that never change: functions, numbers,
+	// strings, booleans, a reflect.Type. Each render gets its own shallow copy of any other
+	// value. A function that returns (T, error) returns T to templates; its error ends the
+	// render with the position of the call. A global replaces the standard function of its
+	// name.
 	Globals map[string]any
 
-	// Vars is what is given anew at each render. Only the types count: the type
-	// of a variable is the type of its value here, which may be nil or zero
-	// (`[]*networkingv1.Ingress(nil)`). A nil pointer to an interface type
-	// declares a variable of that interface type.
+	// Vars are the variables that each render sets anew. Only the types count: a variable
+	// has the type of its value here. The value may be a typed nil or zero
+	// (`[]*networkingv1.Ingress(nil)`). A nil pointer to an interface type declares a
+	// variable of that interface type.
 	Vars map[string]any
 
-	// MaxOutput bounds the output of one render, in bytes, and its lines to one for
-	// each 64 bytes of that. Zero means [DefaultMaxOutput].
+	// MaxOutput bounds the output of one render, in bytes, and its lines: one for each 64
+	// of these bytes, but at least 1000. Zero means [DefaultMaxOutput].
 	MaxOutput int
 
-	// MaxMemory bounds by how many bytes the heap of the process may grow during one
-	// render, whatever a template does. Renders at the same time count for each
-	// other. Zero means [DefaultMaxMemory].
+	// MaxMemory bounds how many bytes the heap of the process may grow during one render,
+	// whatever a template does. Concurrent renders count against each other. Zero means
+	// [DefaultMaxMemory].
 	MaxMemory int
 
-	// Debug is called with each value that a template gives to debug(...), while
-	// it is rendered. Nil drops them. Renders run concurrently, and a render that
-	// fails is run a second time.
+	// Debug receives each value that a template passes to debug(...), during the render. If
+	// nil, debug does nothing. Renders run concurrently, and a failed render runs a second
+	// time.
 	Debug func(at Origin, value any)
 }
 
-// Raw is text that is written as it is: what the function raw returns. A Go
-// function may return it too, for text that it made safe itself.
+// Raw is text that a template writes as it is. The function raw returns it. A Go function
+// may return it too, for text that it made safe itself.
 type Raw = place.Raw
 
-// Kind is what HAProxy reads a file for, as its name tells. Values are escaped for it.
+// Kind is how HAProxy reads a file. The name of the file tells it. Values are escaped for
+// it.
 type Kind = place.Kind
 
 // The kinds of files.
@@ -108,11 +108,10 @@ type entry struct {
 	traced   func() (*tracedEntry, error) // compiled when an error has no position
 }
 
-// Compile reads and type-checks all entries and the files that they use. It
-// fails with what is wrong in each entry, joined by errors.Join; see [Errors]. Of
-// the errors of types in one entry it has the first. Where somebody wrote Jinja, such
-// as {% endfor %} or s | upper, the message goes on with what to write.
-// The file system is not read again afterwards.
+// Compile reads and type-checks all entries and the files that they use. It joins the
+// errors of all entries with errors.Join; see [Errors]. For each entry it reports only the
+// first type error. If a template has Jinja, such as {% endfor %} or s | upper, the message
+// says what to write. The engine does not read the file system afterwards.
 func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -143,7 +142,7 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	}
 	e.sorted = slices.Compact(e.sorted)
 	var errs []error
-	seen := map[string]bool{} // an error in a shared file is reported once
+	seen := map[string]bool{} // reports an error in a shared file once
 	for _, name := range e.sorted {
 		compiled, err := e.compile(name)
 		for _, err := range Errors(err) {
@@ -188,7 +187,7 @@ func (e *Engine) build(en *entry, name string, kind place.Kind, names *rewrite.N
 	return t, e.problems(name, problems)
 }
 
-// functions adds those that every template calls.
+// functions adds the functions that every rewritten template calls.
 func (e *Engine) functions(more native.Declarations) native.Declarations {
 	more[rewrite.Grow] = func(env native.Env, size int) { runOf(env).grow(env, size) }
 	more[rewrite.Enter], more[rewrite.Leave], more[rewrite.Function] = enter, leave, enterFunction
@@ -210,10 +209,9 @@ func (e *Engine) debugAt(file string, line, column int, values ...any) string {
 // Entries returns the names of the compiled entries, sorted.
 func (e *Engine) Entries() []string { return slices.Clone(e.sorted) }
 
-// Uses returns the variables of [Options.Vars] that an entry may read, by
-// itself or through the files that it renders, imports or extends, sorted. What
-// a render makes depends on these alone, if that is true of the functions that
-// it calls.
+// Uses returns the variables of [Options.Vars] that an entry may read, sorted. It counts
+// the files that the entry renders, imports, extends or includes. The output of a render
+// depends on these variables alone, if its functions depend on nothing else.
 func (e *Engine) Uses(name string) []string {
 	if en := e.entries[name]; en != nil {
 		return slices.Clone(en.uses)
@@ -221,16 +219,15 @@ func (e *Engine) Uses(name string) []string {
 	return nil
 }
 
-// Render renders one entry. vars has a value for each variable of
-// [Options.Vars] and for nothing else.
+// Render renders one entry. vars must have a value for each variable of [Options.Vars], and
+// no others.
 //
-// Render stops soon after ctx is done, also in a template that loops for ever;
-// the error then wraps ctx's. After a time-out the template runs again for at most
-// half a second, so that the error names the line where it is. Whatever goes wrong in a
-// template, a panic in one of its functions included, is an *Error with the position;
-// to find it, the template may be run a second time. Output beyond
-// [Options.MaxOutput], and memory beyond [Options.MaxMemory], is an *Error that wraps
-// [ErrTooLarge].
+// Render stops soon after ctx is done, also in an endless loop; the error then wraps the
+// error of ctx. After a time-out Render runs the template again for at most half a second,
+// to name the line of the loop. Every failure, a panic in a function included, is an *Error
+// with the position. Render may run the template a second time to find the position. Output
+// beyond [Options.MaxOutput], and memory beyond [Options.MaxMemory], is an *Error that
+// wraps [ErrTooLarge].
 func (e *Engine) Render(ctx context.Context, name string, vars map[string]any) (string, error) {
 	return e.render(ctx, name, vars, "")
 }
@@ -244,8 +241,8 @@ func (e *Engine) render(ctx context.Context, name string, vars map[string]any, i
 	return text, err
 }
 
-// attempt is render; others reports that the process took memory for something else:
-// a run beyond [Options.MaxMemory] was not so again.
+// attempt is one try of render. others reports that a run exceeded a bound and its
+// repetition did not: the process took the memory for something else.
 func (e *Engine) attempt(ctx context.Context, name string, vars map[string]any, item string) (text string, err error, others bool) {
 	en, values, err := e.prepare(ctx, name, vars)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// ErrTooLarge is wrapped by the error of a render that would exceed one of its bounds:
-// [Options.MaxOutput], [Options.MaxMemory], or what a function makes.
+// ErrTooLarge is the cause of the error of a render that would exceed one of its bounds:
+// [Options.MaxOutput], [Options.MaxMemory], or the bound of a function.
 var ErrTooLarge = funcs.ErrTooLarge
 
-// Error is what is wrong in a template, or what went wrong while one was
-// rendered, with its place in the template as its author wrote it.
+// Error is a problem of a template or of a render, with its position in the template as its
+// author wrote it.
 type Error struct {
 	Entry   string // the entry that was compiled or rendered
-	File    string // file the position refers to; an entry or a file that it uses
-	Line    int    // from 1; zero when only the file is known
+	File    string // the file of the position: an entry, or a file that it uses
+	Line    int    // from 1; zero if only the file is known
 	Column  int    // in characters, from 1
 	Text    string // that line of the file
-	Message string // what is wrong
-	Err     error  // the cause, when there is one: a context's error, the error a function returned
-	Owners  []any  // what was being rendered, the innermost last; see [Origin]
+	Message string // the problem
+	Err     error  // the cause, if any: the error of a context, or of a function
+	Owners  []any  // the objects that the template was rendering, the innermost last; see [Origin]
 }
 
-// Error gives "file:line:column: message (owner)" with the innermost owner, if
-// there is one, and, on a second line, the text of that line.
+// Error returns "file:line:column: message (owner)" with the innermost owner, if any, and
+// the text of that line on a second line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.File)
@@ -48,12 +48,12 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Unwrap returns the cause, so that errors.Is and errors.As see it.
+// Unwrap returns the cause for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors returns every *Error in an error of [Compile] or of a render, in the
-// order in which they were found: one render may find several values that are
-// refused. It returns nil where there is none.
+// Errors returns every *Error in an error of [Compile] or of a render, in the order in
+// which the engine found them. One render may find several refused values. Errors returns
+// nil if there is none.
 func Errors(err error) []*Error {
 	switch e := err.(type) {
 	case nil:
@@ -73,7 +73,7 @@ func Errors(err error) []*Error {
 // refusals are the errors of one render.
 type refusals []*Error
 
-// err returns one error as it is.
+// err returns nil for none, and a single error as it is.
 func (r refusals) err() error {
 	switch len(r) {
 	case 0:
@@ -84,10 +84,10 @@ func (r refusals) err() error {
 	return r
 }
 
-// maxPrinted is how many errors of one render are printed.
+// maxPrinted bounds how many errors of one render Error lists.
 const maxPrinted = 20
 
-// Error lists the first errors, each as it prints itself.
+// Error lists the first errors.
 func (r refusals) Error() string {
 	var b strings.Builder
 	for i, e := range r {
@@ -117,7 +117,7 @@ func (e *Engine) at(entry string, p *origin.Problem) *Error {
 		Message: p.Message, Err: p.Err, Owners: p.Owners}
 }
 
-// problems are the errors of compiling one entry, with what to write for Jinja.
+// problems makes the errors of compiling one entry, with hints for Jinja.
 func (e *Engine) problems(entry string, found []*origin.Problem) error {
 	var all refusals
 	for _, p := range e.hints(found) {
@@ -126,8 +126,7 @@ func (e *Engine) problems(entry string, found []*origin.Problem) error {
 	return all.err()
 }
 
-// unlocated is the error of a render of which nothing is known but what Scriggo
-// says.
+// unlocated makes the error of a failed render from Scriggo's error alone.
 func (e *Engine) unlocated(en *entry, err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -143,8 +142,8 @@ func (e *Engine) unlocated(en *entry, err error) *Error {
 	return &Error{Entry: en.name, File: en.name, Message: message, Err: cause}
 }
 
-// explain returns the message of a failed run and its cause. The position of a
-// PanicError is that of the instruction behind, and of no use.
+// explain returns the message of a failed run and its cause. It ignores the position of a
+// PanicError, which is that of the next instruction.
 func explain(err error) (message string, cause error) {
 	var panicked *scriggo.PanicError
 	if !errors.As(err, &panicked) {

@@ -15,11 +15,11 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/funcs"
 )
 
-// ownerName is the function that templates call to say to whom what follows
-// belongs. In the normal render it does nothing.
+// ownerName is the function with which templates name the owner of the text behind it. In
+// the normal render it does nothing.
 const ownerName = "owner"
 
-// declared is what templates see by name.
+// declared has all names that templates see.
 type declared struct {
 	globals native.Declarations
 	vars    map[string]reflect.Type
@@ -64,7 +64,7 @@ func declare(opts *Options) (*declared, error) {
 	return d, errors.Join(errs...)
 }
 
-// names returns what is a variable to Scriggo.
+// names returns the names that are variables to Scriggo.
 func (d *declared) names() map[string]bool {
 	names := map[string]bool{}
 	for name := range d.vars {
@@ -106,16 +106,16 @@ func (d *declared) global(name string, v any) error {
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		d.globals[name] = v
 	default:
-		// A variable to Scriggo, given at each render, so that a template that
-		// assigns to it changes its own copy.
+		// A variable to Scriggo, set at each render: a template that assigns to it changes
+		// its own copy.
 		d.globals[name] = reflect.Zero(reflect.PointerTo(rv.Type())).Interface()
 		d.fixed[name] = rv
 	}
 	return nil
 }
 
-// values checks the variables of one render and gives what Scriggo is to be
-// initialised with: a pointer to a fresh variable for each.
+// values checks the variables of one render and returns a pointer to a fresh variable for
+// each, to initialise Scriggo.
 func (d *declared) values(vars map[string]any) (map[string]any, error) {
 	var errs []error
 	values := make(map[string]any, len(d.vars)+len(d.fixed))
@@ -160,8 +160,8 @@ func nilable(typ reflect.Type) bool {
 	return false
 }
 
-// own declares a variable that every template has, with a value of its own in
-// each render, unless the host has one of this name.
+// own declares a variable that every template has, unless the host uses its name. Each
+// render has its own copy.
 func (d *declared) own(name string, value reflect.Value) {
 	if _, taken := d.globals[name]; !taken {
 		d.fixed[name] = value
@@ -169,9 +169,9 @@ func (d *declared) own(name string, value reflect.Value) {
 	}
 }
 
-// function is a function of the host as templates call it. A first parameter that
-// is a context is filled in with that of the render. Where it returns (T, error),
-// an error ends the render: Scriggo on its own would show nothing at all then.
+// function wraps a function of the host for templates. It passes the context of the render
+// as a first parameter of that type. If the function returns (T, error), the error ends the
+// render: Scriggo by itself would show nothing.
 func function(f reflect.Value) any {
 	typ := f.Type()
 	takesContext := typ.NumIn() > 0 && typ.In(0) == reflect.TypeFor[context.Context]()

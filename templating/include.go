@@ -13,16 +13,14 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// Names of variables that every template has, unless the host has others of
-// the same name.
+// Names of variables that every template has, unless the host uses the name.
 const (
-	dataName     = "data"             // what include was given
+	dataName     = "data"             // the argument of include
 	sharedName   = "shared"           // see Shared
 	snippetsName = "templateSnippets" // the names of all snippets, sorted
 )
 
-// findSnippets lists the snippets, and declares the variables that go with
-// them.
+// findSnippets lists the snippets and declares their variables.
 func (e *Engine) findSnippets() error {
 	all, problems, err := e.src.Snippets()
 	if err != nil {
@@ -39,9 +37,9 @@ func (e *Engine) findSnippets() error {
 	return e.problems("", problems)
 }
 
-// Group is what group_by makes of the elements that have the same text at a path:
-// the Key, "" for those that have nothing there, the Items in the order of the list,
-// and At, where they stand in the list.
+// Group is a result of group_by: the elements with the same text at a path. Key is that
+// text, "" if they have no value there. Items are in the order of the list, and At has
+// their indexes in it.
 type Group = funcs.Group
 
 // standard returns the functions that every template has; docs/functions.md lists them.
@@ -52,8 +50,8 @@ func standard() native.Declarations {
 	return all
 }
 
-// include returns the text of a snippet. In it, data is what include was
-// given; nil without it.
+// include returns the text of a snippet. In the snippet, data is the argument, or nil if
+// there is none.
 func include(env native.Env, name string, data ...any) native.JSON {
 	r := runOf(env)
 	if r.snippets[name] == nil {
@@ -62,8 +60,8 @@ func include(env native.Env, name string, data ...any) native.JSON {
 	return r.include(env, "include", name, data)
 }
 
-// includeAll returns the texts of all snippets whose names match a pattern of
-// path.Match, by name, each on lines of its own; nothing if none does.
+// includeAll returns the texts of all snippets whose names match a pattern of path.Match,
+// sorted by name, each on its own lines. It returns "" if none matches.
 func includeAll(env native.Env, pattern string, data ...any) native.JSON {
 	r := runOf(env)
 	names, err := funcs.Glob(slices.Sorted(maps.Keys(r.snippets)), pattern, nil)
@@ -81,7 +79,7 @@ func includeAll(env native.Env, pattern string, data ...any) native.JSON {
 	return native.JSON(all.String())
 }
 
-// bindSnippet is called at the start of an entry for each snippet.
+// bindSnippet notes one snippet. The start of an entry calls it for each.
 func bindSnippet(env native.Env, name string, begins int, render func() native.JSON) {
 	r := runOf(env)
 	if r.snippets == nil {
@@ -123,8 +121,8 @@ func (r *run) include(env native.Env, function, name string, data []any) native.
 	return text
 }
 
-// shareUses makes entries that share values use the same variables: what one of
-// them gets may have been computed from what another one reads.
+// shareUses makes all entries that share values use the same variables: another entry may
+// have computed a shared value from its own variables.
 func (e *Engine) shareUses() {
 	var shared []string
 	for _, en := range e.entries {

@@ -7,12 +7,11 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/origin"
 )
 
-// idiom is what somebody writes who knows Jinja, and what to write in its place: $1 is
-// the first group of the pattern.
+// idiom is a pattern of Jinja and its replacement; $1 is the first group of the pattern.
 type idiom struct{ jinja, write string }
 
-// jinjaIdioms is the table of what Jinja has and Scriggo lacks. Where several stand at
-// one place the first row counts.
+// jinjaIdioms is the table of Jinja's idioms that Scriggo lacks. If several rows match at
+// one place, the first one counts.
 func jinjaIdioms() []idiom {
 	const v = `("[^"]*"|'[^']*'|[\w.]+(?:\([^()]*\)|\[[^\]]*\])*)`  // a value
 	const where = `(?:\{\{|\bif|\band|\bor|\bnot|&&|\|\||[(=!])\s*` // before a condition
@@ -49,9 +48,9 @@ func jinjaIdioms() []idiom {
 // jinjaEnd are the ends of blocks.
 const jinjaEnd = `end(?:for|if|macro|raw|set|block|call|filter|with|autoescape)`
 
-// hints adds to errors of syntax and types what to write where somebody wrote Jinja.
-// The words of Scriggo stay. Where the end of a block is missed each end as in
-// Jinja is an error in place of that, for Scriggo names the end of the file alone.
+// hints adds the replacement of Jinja to errors of syntax and types. Scriggo's message
+// stays. If Scriggo misses the end of a block, it names only the end of the file. hints
+// reports each end in Jinja's style instead.
 func (e *Engine) hints(found []*origin.Problem) (all []*origin.Problem) {
 	for _, p := range found {
 		text := e.src.Text(p.File)
@@ -62,7 +61,7 @@ func (e *Engine) hints(found []*origin.Problem) (all []*origin.Problem) {
 		}
 		if strings.HasPrefix(p.Message, "unexpected EOF, expecting {% end") {
 			ends := e.jinjaEnds(p.File, text)
-			if all = append(all, ends...); len(ends) > 0 && !strings.Contains(text, "raw") { // in which such an end is text
+			if all = append(all, ends...); len(ends) > 0 && !strings.Contains(text, "raw") { // a raw block has such an end as text
 				continue
 			}
 		} else if write := jinjaAt(text, e.src.Offset(p.File, p.Line, p.Column)); write != "" {
@@ -79,11 +78,11 @@ func (e *Engine) hints(found []*origin.Problem) (all []*origin.Problem) {
 const (
 	comingFromJinja = "coming from Jinja, write "
 	maxHints        = 20   // errors of ends in one file
-	maxEnds         = 200  // ends in a file that are looked at
+	maxEnds         = 200  // ends in a file that jinjaEnds checks
 	maxAround       = 4096 // bytes of code on each side of an error
 )
 
-// jinjaEnds finds {% endfor %} and the like in a file, but for its comments.
+// jinjaEnds finds {% endfor %} and the like in a file, outside comments.
 func (e *Engine) jinjaEnds(file, text string) (all []*origin.Problem) {
 	for _, at := range regexp.MustCompile(`\{%-?\s*(`+jinjaEnd+`)\s*-?%\}`).FindAllStringSubmatchIndex(text, maxEnds) {
 		before, word := text[:at[0]], text[at[2]:at[3]]
@@ -96,7 +95,7 @@ func (e *Engine) jinjaEnds(file, text string) (all []*origin.Problem) {
 	return all
 }
 
-// jinjaAt says what to write for the Jinja around a byte of a template; "" for none.
+// jinjaAt returns the replacement of the Jinja around a byte of a template, "" for none.
 func jinjaAt(text string, at int) string {
 	at = min(at, len(text))
 	from := max(strings.LastIndex(text[:at], "{{"), strings.LastIndex(text[:at], "{%"), 0)
@@ -112,7 +111,7 @@ func jinjaAt(text string, at int) string {
 	for _, row := range jinjaIdioms() {
 		pattern := regexp.MustCompile(row.jinja)
 		for _, m := range pattern.FindAllStringSubmatchIndex(masked, -1) {
-			const near = 3 // bytes: Scriggo names the operator, or what stands behind
+			const near = 3 // bytes: Scriggo names the operator, or the word behind it
 			if from+m[0]-near <= at && at <= from+m[1]+1 && m[0] < leftmost {
 				leftmost = m[0]
 				write = strings.ReplaceAll(string(pattern.ExpandString(nil, row.write, code, m)), "'", `"`)
@@ -122,8 +121,8 @@ func jinjaAt(text string, at int) string {
 	return write
 }
 
-// maskStrings returns code of the same length without what stands in its strings, but for
-// the points of file names.
+// maskStrings returns code of the same length with an x for each byte in its strings. The
+// dots of file names stay.
 func maskStrings(code string) string {
 	return regexp.MustCompile(`"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'`).ReplaceAllStringFunc(code, func(text string) string {
 		masked := []byte(text)

@@ -18,24 +18,24 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/rewrite"
 )
 
-// run is what one run of a template remembers, and what it has used of its bounds.
+// run is the state of one run of a template, and how much of its bounds it has used.
 type run struct {
 	out      strings.Builder
 	max      int
 	depth    int   // of macros
 	lines    int   // of out
-	full     error // why out takes no more
+	full     error // the exceeded bound of out
 	buffered int   // bytes that macros wrote
 	marks    []place.Mark
-	marked   int // where the last mark is
+	marked   int // the position of the last mark
 	inLine   int // marks in its line
 	kind     place.Kind
 
 	seen     map[string]bool // by first_seen
 	snippets map[string]func() native.JSON
 	begin    map[string]bool // snippets whose text begins with a value
-	chain    []string        // snippets that are being rendered
-	data     *any            // the variable data; nil when the host has one of this name
+	chain    []string        // snippets in progress, the outermost first
+	data     *any            // the variable data; nil if the host has one of this name
 	computes []string        // keys of shared values, the outermost first
 }
 
@@ -49,8 +49,7 @@ func runOf(env native.Env) *run {
 	return r
 }
 
-// run runs a template and turns every panic into an error. The run has the output up
-// to there.
+// run runs a template and turns every panic into an error. r then has the output so far.
 func (e *Engine) run(ctx context.Context, kind place.Kind, tpl *scriggo.Template, values map[string]any, size int) (r *run, err error) {
 	r = &run{max: e.max, kind: kind}
 	r.out.Grow(size)
@@ -74,8 +73,8 @@ func (e *Engine) run(ctx context.Context, kind place.Kind, tpl *scriggo.Template
 
 var _ io.StringWriter = (*run)(nil)
 
-// lineCost is how many bytes of output a line counts at least: what is remembered of
-// a line takes as many, and the time to write it does not go by its length.
+// lineCost is the least number of bytes that a line counts for. The notes about a line take
+// as many, and a short line takes as long to write as a long one.
 const lineCost = 64
 
 func (r *run) fits(n, lines int) error {
@@ -102,12 +101,12 @@ func (r *run) WriteString(s string) (int, error) {
 	return r.out.WriteString(s)
 }
 
-// check finds what HAProxy would read otherwise than the template says.
+// check finds text that HAProxy would read differently from the template.
 func (r *run) check(sites []place.Site) *place.Fault {
 	return place.Check(r.kind, r.out.String(), r.marks, sites)
 }
 
-// escapers are the functions of the sites of a template: escape returns the text of
+// escapers returns the functions that sites of a template call. escape returns the text of
 // a shown value.
 func escapers(escape func(env native.Env, v any, id int) native.JSON) native.Declarations {
 	return native.Declarations{
@@ -129,8 +128,8 @@ func escapers(escape func(env native.Env, v any, id int) native.JSON) native.Dec
 	}
 }
 
-// maxMarks is how many marks of one line are kept: the first word has the first of
-// them, and each is checked with all of its line.
+// maxMarks bounds the marks of one line. The first marks belong to the first word, and the
+// check of each reads its whole line.
 const maxMarks = 8
 
 func (r *run) mark(m place.Mark) {
@@ -143,9 +142,8 @@ func (r *run) mark(m place.Mark) {
 	}
 }
 
-// maxBuffered is how many times [Options.MaxOutput] all macros of a render may write
-// together. It is more than one since a macro's text that another
-// macro shows counts again.
+// maxBuffered bounds the text of all macros of a render together, as a multiple of
+// [Options.MaxOutput]. It is above one because text that another macro shows counts again.
 const maxBuffered = 8
 
 func (r *run) grow(env native.Env, size int) {
@@ -154,12 +152,11 @@ func (r *run) grow(env native.Env, size int) {
 	}
 }
 
-// maxDepth is how deep macros and functions of templates may call each other.
-// Scriggo has no bound of its own, and a Go stack that overflows ends the
-// whole process.
+// maxDepth bounds how deep macros and functions of templates may call each other. Scriggo
+// has no such bound, and a Go stack that overflows ends the whole process.
 const maxDepth = 256
 
-// enter and leave are called at the start and at the end of every macro.
+// enter counts a call. Every macro calls enter at its start and leave at its end.
 func enter(env native.Env) {
 	r := runOf(env)
 	if r.depth++; r.depth > maxDepth {
@@ -169,8 +166,8 @@ func enter(env native.Env) {
 
 func leave(env native.Env) { runOf(env).depth-- }
 
-// enterFunction is called at the start of every function literal, which has no leave
-// at its end: it asks the Go stack.
+// enterFunction measures the Go stack, because a function literal has no leave at its end.
+// Every function literal calls it at its start.
 func enterFunction(env native.Env) {
 	const framesOfACall = 8 // at least
 	var pc [1]uintptr
@@ -179,8 +176,8 @@ func enterFunction(env native.Env) {
 	}
 }
 
-// failBound stops the render with an error that wraps ErrTooLarge. The recorder
-// keeps it, if there is one: Scriggo may keep its text alone.
+// failBound stops the render with an error that wraps ErrTooLarge. The recorder, if any,
+// keeps the error, because Scriggo may keep only its text.
 func failBound(env native.Env, format string, args ...any) {
 	err := funcs.Failure{Err: fmt.Errorf("%w: "+format, append([]any{ErrTooLarge}, args...)...)}
 	origin.Of(env).Note(err)

@@ -14,15 +14,15 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// Shared holds values that are computed once and used by all templates of a
-// reconciliation. Templates have it as the variable shared:
+// Shared holds values that templates compute once and share during a reconciliation. It is
+// their variable shared:
 //
 //	{% var taken = shared.ComputeIfAbsent("taken", func() any { ... }) %}
 //
-// Give the same one to several renders with [WithShared]; without it each
-// render has its own. It is safe for concurrent use.
+// [WithShared] gives one Shared to several renders; without it each render has its own. It
+// is safe for concurrent use.
 type Shared struct {
-	turn   chan struct{} // held by the render that computes: values that need each other cannot wait for each other
+	turn   chan struct{} // held by the render that computes: only one at a time, so two cannot wait for each other
 	mu     sync.Mutex
 	values map[string]any
 }
@@ -34,7 +34,7 @@ func NewShared() *Shared {
 
 type sharedKey struct{}
 
-// WithShared makes all renders with the context it returns use s.
+// WithShared returns a context; all renders with it use s.
 func WithShared(ctx context.Context, s *Shared) context.Context {
 	return context.WithValue(ctx, sharedKey{}, s)
 }
@@ -46,16 +46,15 @@ func sharedOf(ctx context.Context) *Shared {
 	return NewShared()
 }
 
-// Shares reports whether an entry may use values of a [Shared], by itself or
-// through the files that it renders, imports, extends or includes. What such an
-// entry renders depends on all entries that share, and on the order in which
-// they are rendered.
+// Shares reports whether an entry may use values of a [Shared], by itself or through the
+// files that it renders, imports, extends or includes. The output of such an entry depends
+// on all entries that share, and on the order of their renders.
 func (e *Engine) Shares(name string) bool {
 	en := e.entries[name]
 	return en != nil && en.shares
 }
 
-// Get returns a value that was computed, nil if there is none.
+// Get returns the value of a key, nil if no template has computed it.
 func (s *Shared) Get(key string) any {
 	v, _ := s.get(key)
 	return v
@@ -68,11 +67,10 @@ func (s *Shared) get(key string) (v any, ok bool) {
 	return v, ok
 }
 
-// ComputeIfAbsent returns the value of a key. Where there is none, it calls
-// compute, a function or a macro without parameters and with one result, once:
-// other renders that compute wait for it, or for the end of their context. What
-// fails leaves no value. Values that need each other are an error that names them.
-// Templates leave out env.
+// ComputeIfAbsent returns the value of a key. If there is none, it calls compute once.
+// compute is a function or a macro without parameters and with one result. Other renders
+// that compute wait for it, or for the end of their context. A failed compute leaves no
+// value. If values need each other, the error names them. Templates leave out env.
 func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
 	call, err := computeFunc(compute)
 	if err != nil {
@@ -105,7 +103,7 @@ func (s *Shared) ComputeIfAbsent(env native.Env, key string, compute any) any {
 	return v
 }
 
-// computeFunc returns a template's function or macro as one that is called.
+// computeFunc returns a function or a macro of a template as a Go function.
 func computeFunc(f any) (func() any, error) {
 	switch f := f.(type) {
 	case func() any:

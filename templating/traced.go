@@ -15,42 +15,42 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/rewrite"
 )
 
-// Owned is what says itself to whom it belongs: a value that the host made of
-// one or more Kubernetes objects, and that a template loops over.
+// Owned is a value that names its own owners. The host makes it from one or more Kubernetes
+// objects, and a template loops over it.
 type Owned interface {
-	// Owners returns those objects, the most important last.
+	// Owners returns these objects, the most important last.
 	Owners() []any
 }
 
-// OwnersOf returns the Kubernetes objects that a value is or was made of, the most
-// important last: what an [Owned] says, or those in the exported fields of a struct.
+// OwnersOf returns the Kubernetes objects behind a value, the most important last. These
+// are the value itself, the owners of an [Owned], or the objects in the exported fields of
+// a struct.
 func OwnersOf(v any) []any { return origin.ObjectsOf(v) }
 
-// Origin says what wrote a line of an output.
+// Origin says which line of a template wrote a line of an output, and for which objects.
 type Origin struct {
-	File         string // template, as its author wrote it
+	File         string // the template
 	Line, Column int    // from 1; the column is in characters
 	Text         string // that line of the template
-	// Owners are the objects that were being rendered, the innermost last:
-	// arguments of owner(...), loop variables and items that belong to Kubernetes
-	// objects, as [OwnersOf] says, and then those whose values the line shows.
-	// An object has GetNamespace and GetName, or is a map with kind and metadata.
+	// Owners are the objects of the line, the innermost last. First come arguments of
+	// owner(...), loop variables and items that belong to Kubernetes objects; see
+	// [OwnersOf]. Then come the objects whose values the line shows. An object has
+	// GetNamespace and GetName, or is a map with kind and metadata.
 	Owners []any
 }
 
-// Traced is a render that knows what wrote each line.
+// Traced is the result of a traced render, with the origin of each line.
 type Traced struct {
-	// Text is what the render made, up to where it failed.
+	// Text is the output, up to the failure if the render failed.
 	Text string
-	// Refused has every value that the escaper refused, and every function that
-	// failed in a loop over objects, with position and owners; nothing was written
-	// in their place.
+	// Refused has every value that the escaper refused, and every function that failed in a
+	// loop over objects, with position and owners. The render wrote nothing in their place.
 	Refused []*Error
 	lines   []origin.Line // by line of Text
 }
 
-// Origin says what wrote a line of Text, counted from 1. The zero Origin is for
-// lines that are not there.
+// Origin returns the origin of a line of Text, counted from 1. It returns the zero Origin
+// for a line that does not exist.
 func (t *Traced) Origin(line int) Origin {
 	if line < 1 || line > len(t.lines) {
 		return Origin{}
@@ -58,20 +58,18 @@ func (t *Traced) Origin(line int) Origin {
 	return Origin(t.lines[line-1])
 }
 
-// RenderTraced renders an entry as [Engine.Render] does, and notes what wrote
-// each line. It goes on after a value that the escaper refuses and, for an
-// object of a loop, after a function that fails, so that one call finds all of
-// them, up to 1000: these are in Refused, not in the error, which is for what
-// ends a render. The result is never nil; with an error it
-// has what was found before. It is several times slower than Render, and meant
-// for when something is wrong.
+// RenderTraced renders an entry as [Engine.Render] does, and notes the origin of each line.
+// It goes on after a value that the escaper refuses, and, inside a loop over objects, after
+// a function that fails. One call finds up to 1000 of these; they are in Refused. The error
+// is the failure that ended the render. The result is never nil; with an error it has the
+// findings so far. RenderTraced is several times slower than Render. Use it to find a
+// problem.
 //
-// For one item of [Engine.RenderEach], set its variable in vars: variables that
-// are Kubernetes objects, or [Owned], are the outermost owners.
+// For one item of [Engine.RenderEach], set its variable in vars. Variables that are
+// Kubernetes objects, or [Owned], are the outermost owners.
 //
-// The line of a macro is that in the macro. Where a template puts texts of
-// macros together, or indents them, a line of which the same was written more
-// than once may have the owners of another one.
+// The origin of a macro's line is inside the macro. If a template joins or indents texts of
+// macros, equal lines may get each other's owners.
 func (e *Engine) RenderTraced(ctx context.Context, name string, vars map[string]any) (*Traced, error) {
 	en, values, err := e.prepare(ctx, name, vars)
 	if err != nil {
@@ -81,8 +79,8 @@ func (e *Engine) RenderTraced(ctx context.Context, name string, vars map[string]
 	return t, err
 }
 
-// tracedEntry is an entry compiled with calls of a recorder, for when something
-// is wrong. The normal render pays nothing for it.
+// tracedEntry is an entry compiled with calls of a recorder. The normal render pays nothing
+// for it.
 type tracedEntry struct {
 	template *scriggo.Template
 	spots    []origin.Spot // statements
@@ -112,7 +110,7 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 		}
 	}
 	tpl, problems := t.Build(all)
-	if len(problems) > 0 { // the plain one compiled: at least lines are named, and the loops around them
+	if len(problems) > 0 { // the plain template compiled: without uses, errors still name lines and the loops around them
 		t = rewrite.New(e.src, name, place.KindOf(name), e.names, e.snippets, true)
 		t.NoUses = true
 		tpl, problems = t.Build(all)
@@ -127,7 +125,7 @@ func (e *Engine) compileTraced(name string) (*tracedEntry, error) {
 	return traced, nil
 }
 
-// tryEscape is the escaper that goes on behind a refused value.
+// tryEscape escapes a value, or notes its refusal and goes on.
 func tryEscape(r *origin.Recorder, v any, id int, at *place.Site) (text native.JSON, ok bool) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
@@ -142,15 +140,15 @@ func tryEscape(r *origin.Recorder, v any, id int, at *place.Site) (text native.J
 	return at.Escape(v), true
 }
 
-// failed is where a traced run ended.
+// failed is the owner at which a traced run ended.
 type failed struct {
-	who   string // the innermost owner, "" where none is of a loop
+	who   string // the innermost owner that is an element of a loop, "" if there is none
 	again bool   // the owner failed before
 }
 
-// trace renders an entry with tracing. It skips the elements of loops whose owner's
-// name is in left. item is the variable of RenderEach, the innermost of the variables that are
-// owners. The error is an *Error with position and owners.
+// trace renders an entry with tracing. It skips elements of loops whose owner is named in
+// left. item is the variable of RenderEach, the innermost owner among the variables. The
+// error is an *Error with position and owners.
 func (e *Engine) trace(ctx context.Context, en *entry, values map[string]any, item string, left map[string]bool) (*Traced, failed, error) {
 	traced, err := en.traced()
 	if err != nil {
@@ -195,28 +193,27 @@ func (e *Engine) trace(ctx context.Context, en *entry, values map[string]any, it
 	return t, failed{who, again}, found
 }
 
-// maxFailing is how long a render that failed is repeated to find all that ends it,
-// maxHanging how long one that did not end in its time, to find the line where it is.
+// maxFailing bounds how long failures repeats a failed render to find all its errors.
+// maxHanging bounds the repetition of a render that ran out of time, to find its line.
 const (
 	maxFailing = 5 * time.Second
 	maxHanging = time.Second / 2
 )
 
-// failures runs an entry that failed again, traced, and returns what is wrong. What
-// Scriggo itself ends a render for, such as a nil pointer, takes a run of its own
-// each, without what failed before.
-// One whose output was full may take many times as long then: the line is named where it
-// is after maxFailing.
+// failures runs a failed entry again, traced, and returns its errors. Each error that ends
+// Scriggo's run, such as a nil pointer, takes another run without the owners that failed
+// before. A traced run of a too large output may take many times as long: after maxFailing,
+// failures names its current line.
 func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, item string, full error) (all refusals) {
 	if full != nil {
 		var end context.CancelFunc
 		ctx, end = context.WithTimeout(ctx, maxFailing)
 		defer end()
 	}
-	var ended refusals // what ended a run
+	var ended refusals // the errors that ended a run
 	left := map[string]bool{}
 	for start := time.Now(); ; {
-		values, _ := e.decl.values(vars) // anew: the run before may have changed them
+		values, _ := e.decl.values(vars) // anew: the previous run may have changed them
 		traced, at, again := e.trace(ctx, en, values, item, left)
 		var located *Error
 		if errors.As(again, &located) && located.Line > 0 && ctx.Err() != nil && full != nil {
@@ -227,14 +224,14 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 		if !errors.As(again, &located) || ctx.Err() != nil || located.Line == 0 {
 			return append(append(traced.Refused, all...), ended...)
 		}
-		if !at.again { // else it is due to what failed before
+		if !at.again { // otherwise an earlier failure caused it
 			ended = append(ended, located)
 		}
 		if at.who == "" || left[at.who] || len(ended) >= origin.MaxRefused || time.Since(start) >= maxFailing {
 			return append(append(traced.Refused, all...), ended...)
 		}
 		left[at.who] = true
-		for _, refused := range traced.Refused { // not found again
+		for _, refused := range traced.Refused { // the next run will not find these
 			if slices.ContainsFunc(refused.Owners, func(o any) bool { return origin.Describe(o) == at.who }) {
 				all = append(all, refused)
 			}
@@ -242,7 +239,7 @@ func (e *Engine) failures(ctx context.Context, en *entry, vars map[string]any, i
 	}
 }
 
-// hanging names the line at which a render is that did not end in its time.
+// hanging names the current line of a render that ran out of time.
 func (e *Engine) hanging(ctx context.Context, en *entry, vars map[string]any) error {
 	plain := stopped(en.name, ctx.Err())
 	values, err := e.decl.values(vars)

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// DefaultMaxMemory is how much memory the process may take more while it renders
-// unless [Options.MaxMemory] says otherwise: 512 MiB.
+// DefaultMaxMemory bounds how much the heap may grow during a render, unless
+// [Options.MaxMemory] is set: 512 MiB.
 const DefaultMaxMemory = 512 << 20
 
-// watchEvery is how often the memory of a long render is looked at. A short one is
-// not watched at all: a single step that takes much is bounded before.
+// watchEvery is the interval at which watch reads the memory of a long render. It does not
+// watch a shorter render: other bounds limit each single step.
 const watchEvery = 5 * time.Millisecond
 
 // watch ends the returned context, with a cause that wraps ErrTooLarge, when the heap of
-// the process grows by more than a bound. It sees all that a render takes: texts that
-// are put together, lists, maps, and what is remembered of each line. end ends the watch.
+// the process grows by more than a bound. It covers all memory of a render: joined texts,
+// lists, maps, and the notes about lines. end ends the watch.
 func watch(ctx context.Context, most int) (watched context.Context, end func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -37,9 +37,9 @@ func watch(ctx context.Context, most int) (watched context.Context, end func()) 
 	}
 }
 
-// grows waits until the heap has grown by more than a bound and reports true, or until
-// it is done. Garbage does not count: it is collected before the bound is said to be
-// exceeded, unless that is exceeded twice over.
+// grows waits until the heap has grown by more than a bound, and reports true, or until
+// done is closed. It collects garbage before it reports true, unless the heap has grown by
+// twice the bound.
 func grows(done <-chan struct{}, most uint64) bool {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	heap := func() uint64 {
@@ -51,7 +51,7 @@ func grows(done <-chan struct{}, most uint64) bool {
 	bound := heap() + most
 	for limit := bound; ; {
 		now := heap()
-		if now+most < bound { // what the heap held at the start was garbage in part
+		if now+most < bound { // a part of the heap at the start was garbage
 			bound = now + most
 			limit = bound
 		}

@@ -5,24 +5,24 @@ import (
 	"reflect"
 )
 
-// Bounds of what functions take and make: a call ends soon after the context of its
-// render, and leaves memory to others.
+// Bounds of the arguments and results of functions. With them a call ends soon after the
+// context of its render, and its memory stays bounded.
 const (
 	maxText    = 64 << 20 // bytes of a text that a function reads or makes
 	maxList    = 1 << 20  // elements of a list
 	maxFormat  = 64 << 10 // bytes of a format, and of a regular expression
 	maxPattern = 4 << 10  // bytes of a path, and of a pattern of glob_match
-	maxMade    = 64 << 10 // elements that make(...) asks for
-	maxMessage = 4 << 10  // bytes of what fail says
+	maxMade    = 64 << 10 // the length argument of make(...)
+	maxMessage = 4 << 10  // bytes of a message of fail
 
 	maxDocument = 4 << 20   // bytes of a document that from_json and from_yaml read
 	maxNodes    = 512 << 10 // values of a document in YAML
 	maxKeys     = 8 << 10   // keys of one mapping of it
-	maxNesting  = 100       // how deep its lists and objects lie in each other
-	maxDepth    = 1000      // the same of a value that a function writes
+	maxNesting  = 100       // nesting of its lists and objects
+	maxDepth    = 1000      // nesting of a value that a function writes
 )
 
-// checkText refuses a text that would be too large, before it is made.
+// checkText refuses a too large text before the function makes it.
 func checkText(what string, size int) {
 	if size > maxText || size < 0 {
 		Failf("%w: %s would have %d bytes, only %d can be", ErrTooLarge, what, size, maxText)
@@ -48,7 +48,7 @@ func going(ctx context.Context) {
 	}
 }
 
-// Length refuses a length that make(...) is given, as a template gave it.
+// Length checks and returns a length argument of make(...).
 func Length(n any) int {
 	x := read("make", n)
 	if x.f > maxMade || x.f < 0 {
@@ -61,7 +61,7 @@ func Length(n any) int {
 	return length
 }
 
-// Grown refuses a text or a list of a template that has become too large.
+// Grown refuses a too large text or list of a template.
 func Grown(value any) {
 	switch v := reflect.ValueOf(value); v.Kind() {
 	case reflect.String:
@@ -71,8 +71,8 @@ func Grown(value any) {
 	}
 }
 
-// measure refuses a value whose text would have more than that many bytes, before it is
-// written: lists that stand in it more than once count each time.
+// measure refuses a value whose text would have more than most bytes, before a function
+// writes it. A list that occurs several times counts each time.
 func measure(ctx context.Context, what string, v any, most int) {
 	left, values := most, 0
 	var count func(v reflect.Value, depth int)
@@ -80,7 +80,7 @@ func measure(ctx context.Context, what string, v any, most int) {
 		if depth > maxDepth {
 			Failf("%s: values lie more than %d deep in each other", what, maxDepth)
 		}
-		size := 8 // about, beside a text
+		size := 8 // an estimate, without text
 		switch v.Kind() {
 		case reflect.Interface, reflect.Pointer:
 			if !v.IsNil() {

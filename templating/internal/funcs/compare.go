@@ -21,7 +21,7 @@ const (
 	timeKey    = "a time"
 )
 
-// key is a value that can be compared with others of its kind.
+// key is a value that compares with others of its kind.
 type key struct {
 	kind string
 	num  number // of a boolean 0 or 1
@@ -50,7 +50,7 @@ func keyOf(v reflect.Value) (key, error) {
 	return key{kind: textKey, text: text}, err
 }
 
-// timeOf finds a time.Time, also as the only embedded field of a struct, as in
+// timeOf finds a time.Time, also as the only, embedded field of a struct, as in
 // metav1.Time.
 func timeOf(v reflect.Value) (time.Time, bool) {
 	if v.Kind() == reflect.Struct && v.NumField() == 1 && v.Type().Field(0).Anonymous && v.Type().Field(0).IsExported() {
@@ -64,12 +64,12 @@ func (a key) compare(b key) int {
 	return cmp.Or(cmp.Compare(a.num.f, b.num.f), cmp.Compare(a.num.n, b.num.n), strings.Compare(a.text, b.text), a.time.Compare(b.time))
 }
 
-// tests are those of selectattr that compare, by what comparing may give.
+// tests are the comparing tests of selectattr, with the results of compare that pass.
 var tests = map[string][]int{ // constant in effect
 	"eq": {0}, "==": {0}, "lt": {-1}, "<": {-1}, "le": {-1, 0}, "<=": {-1, 0}, "gt": {1}, ">": {1}, "ge": {0, 1}, ">=": {0, 1},
 }
 
-// passes is the test of selectattr by its name.
+// passes runs a test of selectattr by its name.
 func passes(ctx context.Context, op string, v, with reflect.Value) (bool, error) {
 	going(ctx)
 	switch op {
@@ -94,7 +94,7 @@ func passes(ctx context.Context, op string, v, with reflect.Value) (bool, error)
 	switch {
 	case err != nil:
 		return false, err
-	case !equal && a.kind == missingKey, equal && a.kind != b.kind: // those of different kinds are not the same
+	case !equal && a.kind == missingKey, equal && a.kind != b.kind: // values of different kinds are not equal
 		return false, nil
 	case a.kind != b.kind:
 		return false, fmt.Errorf("%s cannot be compared with %s", a.kind, b.kind)
@@ -128,7 +128,7 @@ func isIn(ctx context.Context, v, in reflect.Value) (bool, error) {
 	return false, fmt.Errorf("a list, a map or a text wanted, not a %s", in.Type())
 }
 
-// isEmpty reports whether there is nothing, or a zero, empty or false value.
+// isEmpty reports whether a value is missing, zero, empty or false.
 func isEmpty(v reflect.Value) bool {
 	return !v.IsValid() || v.IsZero() || (v.Kind() == reflect.Slice || v.Kind() == reflect.Map) && v.Len() == 0
 }

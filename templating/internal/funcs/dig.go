@@ -27,14 +27,15 @@ func objectFunctions() native.Declarations {
 	}
 }
 
-// step is one of a path: ".name", "[0]", "['a.b']" or `["a.b"]`. Constant in effect.
+// step matches one step of a path: ".name", "[0]", "['a.b']" or `["a.b"]`. Constant in
+// effect.
 var step = regexp.MustCompile(`^(?s:\.((?:[^.\[\\]|\\.)+)|\[(?:'(.*?)'|"(.*?)"|([^\]'"]+))\])`)
 
-// many matches what selects more than one value in a JSONPath. Constant in effect.
+// many matches a step of a JSONPath that selects several values. Constant in effect.
 var many = regexp.MustCompile(`^(?:\.\*|\[[^\]'"]*[*?:,])`)
 
-// parsePath cuts a path into its steps. It is written as a JSONPath that selects one
-// value: "a.b", "{.a.b}" or "$.a.b".
+// parsePath cuts a path into its steps. A path is a JSONPath that selects one value: "a.b",
+// "{.a.b}" or "$.a.b".
 func parsePath(path string) (steps []string, err error) {
 	if len(path) > maxPattern {
 		return nil, fmt.Errorf("path: it has %d bytes, only %d can be", len(path), maxPattern)
@@ -65,8 +66,8 @@ func parsePath(path string) (steps []string, err error) {
 	return steps, nil
 }
 
-// follow goes along a path through maps, lists and structs. missing is the part of
-// the path that is not there.
+// follow follows a path through maps, lists and structs. missing is a message about the
+// first missing step, "" for none.
 func follow(obj any, steps []string) (v reflect.Value, missing string, err error) {
 	v = reflect.ValueOf(obj)
 	for i, step := range steps {
@@ -85,7 +86,7 @@ func follow(obj any, steps []string) (v reflect.Value, missing string, err error
 // content is implemented by *unstructured.Unstructured.
 type content interface{ UnstructuredContent() map[string]any }
 
-// child returns what one step of a path leads to.
+// child follows one step of a path.
 func child(at reflect.Value, step string) (next reflect.Value, missing string, err error) {
 	v := deref(at)
 	if !v.IsValid() {
@@ -136,8 +137,8 @@ func stringKeys(m reflect.Value) []string {
 	return keys
 }
 
-// fieldOf finds a field by its name in Go or in JSON, also in structs that are
-// written in line. The field is invalid when a nil pointer is on the way.
+// fieldOf finds a field by its name in Go or in JSON, also in embedded structs. The field
+// is invalid if a nil pointer is on the way.
 func fieldOf(v reflect.Value, name string) (field reflect.Value, ok bool) {
 	typ := v.Type()
 	for i := range typ.NumField() {
@@ -199,8 +200,8 @@ func Some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// dig returns what is at the path. Where nothing is, it returns the default,
-// and fails when there is none.
+// dig returns the value at the path. If there is none, it returns the default, or fails
+// without one.
 func dig(obj any, path string, otherwise ...any) any {
 	if len(otherwise) > 1 {
 		Failf("dig: one default wanted, not %d", len(otherwise))
@@ -242,7 +243,7 @@ func isNil(v reflect.Value) bool {
 	return false
 }
 
-// has reports whether there is something at the path that is not null.
+// has reports whether there is a value at the path that is not null.
 func has(obj any, path string) bool {
 	steps, err := parsePath(path)
 	if err != nil {
@@ -252,8 +253,8 @@ func has(obj any, path string) bool {
 	return err == nil && missing == "" && !isNil(v)
 }
 
-// typed makes a function that returns what is at a path as what read makes of it, and
-// the zero value where nothing or null is.
+// typed makes a function that returns the value at a path, converted by read. For a missing
+// value or null it returns the zero value.
 func typed[T any](name, want string, read func(v reflect.Value) (T, bool)) func(obj any, path string) T {
 	return func(obj any, path string) (result T) {
 		v, missing := at(name, obj, path)
@@ -287,7 +288,7 @@ func aList(v reflect.Value) ([]any, bool) {
 	return elements(v), true
 }
 
-// digInt is typed, and says what keeps a number from being an int.
+// digInt is like typed, and says why a number is no int.
 func digInt(obj any, path string) int {
 	n, err := typed("digInt", "a number", numberOf)(obj, path).int()
 	if err != nil {
@@ -296,8 +297,8 @@ func digInt(obj any, path string) int {
 	return n
 }
 
-// elements returns the elements of a slice or an array, not copied where they
-// are of type any.
+// elements returns the elements of a slice or an array. It returns a []any as it is,
+// without a copy.
 func elements(v reflect.Value) []any {
 	if list, ok := v.Interface().([]any); ok {
 		return list
@@ -309,7 +310,7 @@ func elements(v reflect.Value) []any {
 	return list
 }
 
-// anyMap returns a map with keys of a kind of string as a map[string]any.
+// anyMap returns a map whose keys are strings as a map[string]any.
 func anyMap(v reflect.Value) (map[string]any, bool) {
 	if v.Kind() != reflect.Map || v.Type().Key().Kind() != reflect.String {
 		return nil, false
@@ -336,8 +337,8 @@ func keys(name string, m any) []string {
 	return stringKeys(v)
 }
 
-// merge returns a new map with the entries of all; of equal keys the last one's.
-// Maps in them are not merged.
+// merge returns a new map with the entries of all maps. If several have a key, the last one
+// counts. merge does not merge nested maps.
 func merge(ctx context.Context, maps ...any) map[string]any {
 	out := map[string]any{}
 	for i, m := range maps {
@@ -357,8 +358,8 @@ func merge(ctx context.Context, maps ...any) map[string]any {
 	return out
 }
 
-// coalesce returns the first argument that is neither nil nor the zero value
-// of its type, with pointers followed; nil if there is none.
+// coalesce follows pointers, and returns the first argument that is neither nil nor empty
+// nor the zero value of its type. It returns nil if there is none.
 func coalesce(values ...any) any {
 	for _, v := range values {
 		if !isEmpty(deref(reflect.ValueOf(v))) {

@@ -24,20 +24,20 @@ func b64decode(s string) string {
 	return string(b)
 }
 
-// toJSON writes a value in JSON, the fields of objects sorted.
+// toJSON writes a value in JSON, with the keys of maps sorted.
 func toJSON(ctx context.Context, v any) string {
 	measure(ctx, "to_json", v, maxText)
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // "a < b" is to stay readable
+	enc.SetEscapeHTML(false) // "a < b" stays readable
 	if err := enc.Encode(v); err != nil {
 		Failf("to_json: %w", err)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// fromJSON reads one JSON value as unstructured objects hold it: int64 for
-// whole numbers, float64 for others.
+// fromJSON reads one JSON value with the types of unstructured objects: int64 for whole
+// numbers, float64 for others.
 func fromJSON(s string) any {
 	v, err := decodeJSON(s)
 	if err != nil {
@@ -69,7 +69,7 @@ func notEmpty(err error) error {
 	return err
 }
 
-// toYAML writes a value in YAML by its names in JSON, the fields sorted.
+// toYAML writes a value in YAML with its names in JSON, sorted.
 func toYAML(ctx context.Context, v any) string {
 	measure(ctx, "to_yaml", v, 2*maxDocument)
 	b, err := json.Marshal(v)
@@ -89,8 +89,8 @@ func toYAML(ctx context.Context, v any) string {
 	return out.String()
 }
 
-// unstructured turns what the decoders of JSON and YAML make into what unstructured
-// objects hold.
+// unstructured converts values of the JSON and YAML decoders to the types of unstructured
+// objects.
 func unstructured(v any, depth int) (_ any, err error) {
 	if depth > maxNesting {
 		return nil, fmt.Errorf("values lie more than %d deep in each other", maxNesting)

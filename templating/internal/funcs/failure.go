@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// ErrTooLarge is wrapped by the failure of a function whose result would be too
-// large.
+// ErrTooLarge is the cause of the failure of a function whose result would be too large.
 var ErrTooLarge = errors.New("output too large")
 
-// Failure is the panic value of a function that cannot do its work; Scriggo adds
-// the position of the call.
+// Failure is the panic value of a function that fails. Scriggo adds the position of the
+// call.
 type Failure struct{ Err error }
 
 func (f Failure) Error() string { return f.Err.Error() }
@@ -21,7 +20,7 @@ func (f Failure) Unwrap() error { return f.Err }
 // Failf stops the render with an error at the position of the call.
 func Failf(format string, args ...any) { panic(Failure{fmt.Errorf(format, args...)}) }
 
-// Cause returns what a [Failure] in an error wraps, else the error.
+// Cause returns the error inside a [Failure], or the error itself if it has none.
 func Cause(err error) error {
 	var f Failure
 	if errors.As(err, &f) {
@@ -30,9 +29,8 @@ func Cause(err error) error {
 	return err
 }
 
-// Recovered makes an error of what recover returned: of a function that failed, or
-// of a Go panic outside the template language, a nil pointer in a function of the
-// host for example.
+// Recovered makes an error of a recovered value. It is a [Failure], or a Go panic such as a
+// nil pointer in a function of the host.
 func Recovered(v any) error {
 	if f, ok := v.(Failure); ok {
 		return f
@@ -56,8 +54,7 @@ func (p *recovered) Unwrap() error {
 	return err
 }
 
-// Message takes away what Scriggo puts around a message once for each macro
-// that it passes through.
+// Message removes the text that Scriggo adds around a message for each macro on its way.
 func Message(s string) string {
 	const prefix = "fatal error: "
 	for strings.HasPrefix(s, prefix) {

@@ -1,5 +1,5 @@
-// Package funcs has the functions that every template has, but for those that know
-// of the render.
+// Package funcs has the standard functions of templates, except those that depend on the
+// render.
 package funcs
 
 import (
@@ -19,9 +19,8 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// Standard returns the functions by name; docs/functions.md lists
-// them. A new set for each engine, because the compiled regular expressions are
-// remembered in it.
+// Standard returns the functions by name; docs/functions.md lists them. Each engine has its
+// own set, which remembers compiled regular expressions.
 func Standard() native.Declarations {
 	patterns := &regexps{compiled: map[string]*compiled{}}
 	all := native.Declarations{
@@ -52,7 +51,7 @@ func Standard() native.Declarations {
 		"from_json": fromJSON,
 		"md5":       bounded("md5", builtin.Md5), "sha1": bounded("sha1", builtin.Sha1), "sha256": bounded("sha256", builtin.Sha256),
 
-		// The way out, which templates call raw, and the way to stop.
+		// Templates call Raw as raw: see prepare in package rewrite.
 		"Raw":  func(s string) place.Raw { return place.Raw(s) },
 		"fail": func(message string) string { Failf("%s", message[:min(len(message), maxMessage)]); return "" },
 	}
@@ -61,7 +60,7 @@ func Standard() native.Declarations {
 	return all
 }
 
-// bounded is a function of a text that refuses one that is too long.
+// bounded returns f with a bound on the length of its text.
 func bounded(name string, f func(string) string) func(string) string {
 	return func(s string) string {
 		checkText("what "+name+" reads", len(s))
@@ -74,8 +73,8 @@ func split(s, sep string) []string {
 	return strings.Split(s, sep)
 }
 
-// indent puts n spaces before each line that is not empty. What a macro wrote
-// stays what a macro wrote.
+// indent adds n spaces before each line that is not empty. It keeps the type, so the text
+// of a macro is not escaped again.
 func indent(text any, n int) any {
 	const most = 1024
 	if n < 0 || n > most {
@@ -104,7 +103,7 @@ func indent(text any, n int) any {
 	return nil
 }
 
-// basename returns what is behind the last slash, "" for "".
+// basename returns path.Base, but "" for "".
 func basename(s string) string {
 	if s == "" {
 		return ""
@@ -112,8 +111,8 @@ func basename(s string) string {
 	return path.Base(s)
 }
 
-// join writes the elements of a list, which may be all that tostring takes,
-// with a separator between them.
+// join writes the elements of a list with a separator between them. It converts them like
+// tostring.
 func join(ctx context.Context, list any, sep string) string {
 	parts, ok := list.([]string)
 	if !ok {
@@ -134,20 +133,21 @@ func join(ctx context.Context, list any, sep string) string {
 	return strings.Join(parts, sep)
 }
 
-// replace writes another text for each that is found.
+// replace replaces all occurrences of old.
 func replace(s, old, new string) string {
 	checkText("replace", len(s))
 	checkText("replace", len(s)+strings.Count(s, old)*max(len(new)-len(old), 0))
 	return strings.ReplaceAll(s, old, new)
 }
 
-// Constants in effect: a verb of a format, and what can make a long text of a short one.
+// Constants in effect: a verb of a format, and a width that makes a short text long.
 var (
 	verb = regexp.MustCompile(`%[-+# 0-9.*\[\]]*(?s:.)`)
 	wide = regexp.MustCompile(`\*|[1-9]\d{4}`)
 )
 
-// sprintf is fmt.Sprintf of what tostring takes, with widths of up to four digits.
+// sprintf is fmt.Sprintf with arguments like those of tostring, and widths of up to four
+// digits.
 func sprintf(format string, a ...any) string {
 	checkLength("sprintf", "format", len(format), maxFormat)
 	for _, v := range verb.FindAllString(format, -1) {
@@ -162,7 +162,7 @@ func sprintf(format string, a ...any) string {
 			Failf("sprintf: argument %d: %w", i+1, err)
 		}
 		size := len(text)
-		if strings.ContainsAny(format, "qxX#") { // what they make of a byte
+		if strings.ContainsAny(format, "qxX#") { // they write up to five bytes for one
 			size *= 5
 		}
 		most = max(most, size)
@@ -174,8 +174,8 @@ func sprintf(format string, a ...any) string {
 	return fmt.Sprintf(format, args...)
 }
 
-// globMatch returns those strings of a list that match a pattern of path.Match:
-// "*" and "?" do not match a slash. One string stands for a list of one.
+// globMatch returns the strings of a list that match a pattern of path.Match: "*" and "?"
+// do not match a slash. A single string counts as a list.
 func globMatch(ctx context.Context, list any, pattern string) []string {
 	checkLength("glob_match", "pattern", len(pattern), maxPattern)
 	items, ok := list.([]string)
@@ -202,9 +202,9 @@ func globMatch(ctx context.Context, list any, pattern string) []string {
 	return matched
 }
 
-// Glob returns the items that match. It checks the whole pattern even if there is
-// nothing to match: path.Match reports a malformed one only as far as it reads it.
-// before, unless nil, is called with each item.
+// Glob returns the items that match. It checks the whole pattern even without items:
+// path.Match itself may miss an error behind the point where it stops. Glob calls before,
+// unless nil, with each item.
 func Glob(items []string, pattern string, before func(item string)) (matched []string, err error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, fmt.Errorf("pattern %s: %w", place.Shorten(pattern), err)

@@ -42,7 +42,7 @@ func sortTexts(ctx context.Context, list []string) []string {
 	})
 }
 
-// listOf returns the elements of any list; nil has none.
+// listOf returns the elements of any list, none for nil.
 func listOf(ctx context.Context, name string, list any) []any {
 	going(ctx)
 	v := deref(reflect.ValueOf(list))
@@ -78,10 +78,10 @@ func reversed(ctx context.Context, list any) []any {
 	return out
 }
 
-// keyed is an element with what was found at a path.
+// keyed is an element with its value at a path.
 type keyed struct {
 	item any
-	at   reflect.Value // invalid when missing or null
+	at   reflect.Value // invalid if missing or null
 }
 
 func keysAt(ctx context.Context, name string, list any, path string) []keyed {
@@ -105,7 +105,7 @@ func keysAt(ctx context.Context, name string, list any, path string) []keyed {
 	return out
 }
 
-// textKeys gives each element with the text at a path, "" where nothing is.
+// textKeys calls each with every element and its text at a path, "" if there is none.
 func textKeys(ctx context.Context, name string, list any, path string, each func(i int, text string, item any)) {
 	for i, k := range keysAt(ctx, name, list, path) {
 		going(ctx)
@@ -127,9 +127,9 @@ type row struct {
 	keys  []key
 }
 
-// sorted sorts a list by criteria, "path", "path:asc" or "path:desc": by the first,
-// then by the next, then as the elements stood. Those without a value come last,
-// whatever the direction.
+// sorted sorts a list by criteria, "path", "path:asc" or "path:desc". Later criteria decide
+// between elements that are equal in earlier ones; equal elements keep their order.
+// Elements without a value come last in both directions.
 func sorted(ctx context.Context, list any, by []any) []row {
 	items := listOf(ctx, "sort_by", list)
 	rows := make([]row, len(items))
@@ -184,7 +184,7 @@ func missing(k key) int {
 	return 0
 }
 
-// addKeys gives each row what it has at a path: all of one kind.
+// addKeys adds to each row its value at a path. All values must be of one kind.
 func addKeys(ctx context.Context, rows []row, list any, path string) {
 	kind, first := "", 0
 	for i, found := range keysAt(ctx, "sort_by", list, path) {
@@ -212,8 +212,8 @@ func sortBy(ctx context.Context, list any, by ...any) []any {
 	return out
 }
 
-// orderBy returns where the elements of a sorted copy stand in the list, so that
-// a template has them with their type.
+// orderBy returns the indexes of the elements in sorted order. With them a template reads
+// the elements with their type.
 func orderBy(ctx context.Context, list any, by ...any) []int {
 	rows := sorted(ctx, list, by)
 	out := make([]int, len(rows))
@@ -223,8 +223,8 @@ func orderBy(ctx context.Context, list any, by ...any) []int {
 	return out
 }
 
-// uniqueBy keeps the first element of those with the same text at the path;
-// those without one count as equal.
+// uniqueBy keeps the first of all elements with the same text at the path. Elements without
+// one count as equal.
 func uniqueBy(ctx context.Context, list any, path string) (out []any) {
 	seen := map[string]bool{}
 	textKeys(ctx, "unique_by", list, path, func(_ int, text string, item any) {
@@ -236,15 +236,14 @@ func uniqueBy(ctx context.Context, list any, path string) (out []any) {
 	return out
 }
 
-// Group is what group_by makes of the elements that have the same text at a
-// path.
+// Group is a result of group_by: the elements with the same text at a path.
 type Group struct {
-	Key   string // "" for elements that have nothing there
+	Key   string // "" for elements without a value there
 	Items []any  // in the order of the list
-	At    []int  // where they stand in the list
+	At    []int  // their indexes in the list
 }
 
-// groupBy returns the groups by key. A list, because a map has no order.
+// groupBy returns the groups, sorted by key. It returns a list, because a map has no order.
 func groupBy(ctx context.Context, list any, path string) []Group {
 	index := map[string]int{}
 	var groups []Group
@@ -261,7 +260,8 @@ func groupBy(ctx context.Context, list any, path string) []Group {
 	return groups
 }
 
-// indexBy finds elements by the text at a path; of several, the first.
+// indexBy returns the elements by their text at a path. If several have the same text, it
+// returns the first.
 func indexBy(ctx context.Context, list any, path string) map[string]any {
 	out := map[string]any{}
 	textKeys(ctx, "index_by", list, path, func(_ int, text string, item any) {
@@ -278,7 +278,7 @@ func countBy(ctx context.Context, list any, path string) map[string]int {
 	return out
 }
 
-// mapBy returns what each element has at the path, nil where nothing is.
+// mapBy returns the value of each element at the path, nil if there is none.
 func mapBy(ctx context.Context, list any, path string) []any {
 	found := keysAt(ctx, "map_by", list, path)
 	out := make([]any, len(found))
@@ -290,9 +290,9 @@ func mapBy(ctx context.Context, list any, path string) []any {
 	return out
 }
 
-// attr returns the elements that pass a test of what they have at a path, or those
-// that do not: that it is there and neither false, zero nor empty, or "eq" and
-// others with a value.
+// attr returns the elements whose value at a path passes a test, or, without want, those
+// whose value fails. The test is "eq" or another one, with a value to compare. Without a
+// test, a value passes if it is neither missing nor false, zero or empty.
 func attr(ctx context.Context, name string, list any, path string, test []any, want bool) (out []any) {
 	check := func(v reflect.Value) (bool, error) { return !isEmpty(v), nil }
 	switch len(test) {

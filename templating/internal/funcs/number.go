@@ -19,7 +19,7 @@ func tostring(v any) string {
 	return s
 }
 
-// number is a number as an int, where it is one, and as a float64.
+// number is a number as a float64 and, if it is whole, as an int.
 type number struct {
 	f     float64
 	n     int
@@ -38,7 +38,7 @@ func fraction(f float64) number {
 	return number{f: f}
 }
 
-// numberOf reads a value that is a number.
+// numberOf reads a numeric value.
 func numberOf(v reflect.Value) (x number, ok bool) {
 	switch {
 	case v.CanInt():
@@ -73,7 +73,7 @@ func (x number) int() (int, error) {
 	return 0, fmt.Errorf("%v, too large", x.f)
 }
 
-// read reads a number, or a text of one, for a function.
+// read reads a number, or the text of a number, for a function.
 func read(name string, v any) number {
 	if x, ok := numberOf(deref(reflect.ValueOf(v))); ok {
 		return x
@@ -107,8 +107,8 @@ func rounded(name string, v any, round func(float64) float64) int {
 
 const maxSeq = 1 << 20 // numbers of a sequence
 
-// seq returns the numbers from 0 to n-1, or those from the first argument up
-// to but without the second one, in steps of the third.
+// seq returns the numbers from 0 to n-1. With more arguments it counts from the first to
+// the second, without the second, in steps of the third.
 func seq(n int, more ...int) []int {
 	from, to, step := 0, n, 1
 	if len(more) > 0 {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// regexps remembers compiled regular expressions, up to a bound, since
-// patterns may be made from data.
+// regexps remembers compiled regular expressions up to a bound, because templates may make
+// patterns from data.
 type regexps struct {
 	mu       sync.Mutex
 	compiled map[string]*compiled
@@ -23,10 +23,10 @@ type compiled struct {
 }
 
 const (
-	maxProgram = 64 << 10 // steps of the program of one regular expression
-	maxCompile = 1 << 20  // of all that are remembered, about 100 MB
-	// quick is how many steps a search may take at once. Beyond, it reads the text
-	// character by character, which is slower and ends with the context.
+	maxProgram = 64 << 10 // steps in the program of one regular expression
+	maxCompile = 1 << 20  // steps of all remembered programs, about 100 MB
+	// quick bounds the steps of a search in one go. A longer search reads the text
+	// character by character: it is slower, and ends with the context.
 	quick = 4 << 20
 )
 
@@ -65,7 +65,7 @@ func (r *regexps) search(ctx context.Context, s, pattern string) bool {
 	return re.MatchReader(&runes{ctx, s})
 }
 
-// runes are the characters of a text, up to the end of a context.
+// runes reads the characters of a text until a context ends.
 type runes struct {
 	ctx context.Context
 	s   string

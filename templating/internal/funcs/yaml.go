@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// fromYAML reads one YAML document as fromJSON reads JSON. Keys are strings;
-// dates stay the text that they are.
+// fromYAML reads one YAML document as fromJSON reads JSON. Keys are strings; dates stay
+// texts.
 func fromYAML(ctx context.Context, s string) any {
 	v, err := decodeYAML(ctx, s)
 	if err != nil {
@@ -24,7 +24,7 @@ func decodeYAML(ctx context.Context, s string) (any, error) {
 	if len(s) > maxDocument {
 		return nil, fmt.Errorf("a document of %d bytes, only %d can be", len(s), maxDocument)
 	}
-	// The parser takes 250 bytes for each value, before anything can count them.
+	// The parser takes 250 bytes for each value before decodeYAML could count them.
 	nodes := strings.Count(s, "- ")
 	for _, sign := range ",:[{?\n" {
 		nodes += strings.Count(s, string(sign))
@@ -44,14 +44,14 @@ func decodeYAML(ctx context.Context, s string) (any, error) {
 		return nil, err
 	}
 	var v any
-	if err := doc.Decode(&v); err != nil { // which bounds what aliases stand for
+	if err := doc.Decode(&v); err != nil { // Decode bounds the expansion of aliases
 		return nil, err
 	}
 	return unstructured(v, 0)
 }
 
-// prepare has dates read as the texts that they are, and refuses mappings of so many
-// keys that the library would take seconds to look for equal ones.
+// prepare keeps dates as texts, and refuses mappings with too many keys. For those the
+// library would take seconds to look for equal ones.
 func prepare(n *yaml.Node) error {
 	switch keys := len(n.Content) / 2; {
 	case n.Kind == yaml.MappingNode && keys > maxKeys:

@@ -11,14 +11,13 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/funcs"
 )
 
-// What fails ends a render. To find all that fails, a traced render goes on
-// where it can: behind a function that fails while it is called for an object of
-// a loop, as behind a refused value.
+// A failure ends a normal render. A traced render goes on if it can, to find all failures:
+// after a refused value, and after a function that fails for an object of a loop.
 
 var envType = reflect.TypeFor[native.Env]()
 
-// Tolerate makes a function as traced templates call it: it returns zero values where
-// it fails and the recorder knows for whom.
+// Tolerate wraps a function for traced templates: if it fails for an object of a loop, it
+// returns zero values.
 func Tolerate(function any) any {
 	f := reflect.ValueOf(function)
 	typ := f.Type()
@@ -53,8 +52,8 @@ func Tolerate(function any) any {
 	}).Interface()
 }
 
-// goOn returns what is to be deferred before a call that may fail: it notes the
-// failure and calls zero where the render can go on, and panics on where it cannot.
+// goOn returns a function to defer before a call that may fail. It notes the failure, and
+// calls zero if the render can go on. Otherwise it panics again.
 func (r *Recorder) goOn(env native.Env) func(zero func()) {
 	top, owners, mark, uses := r.top, r.owners, r.mark, r.uses
 	return func(zero func()) {
@@ -66,9 +65,9 @@ func (r *Recorder) goOn(env native.Env) func(zero func()) {
 		if env.Context().Err() != nil || !owners.inLoop() {
 			panic(v)
 		}
-		r.top, r.owners, r.mark, r.uses = top, owners, mark, uses // a function of the template may have failed within
+		r.top, r.owners, r.mark, r.uses = top, owners, mark, uses // the call may have changed them before it failed
 		if who := r.owners.innermost(); !r.left[who] && len(r.refused) < MaxRefused {
-			r.left[who] = true // the rest of it is of no interest
+			r.left[who] = true // this owner's other failures do not count
 			r.top.out.lacks = true
 			err := funcs.Recovered(v)
 			text, cause := r.lost(funcs.Message(err.Error()), err)
@@ -78,15 +77,15 @@ func (r *Recorder) goOn(env native.Env) func(zero func()) {
 	}
 }
 
-// Note remembers why a function failed. Of what fails in a function or macro of a
-// template that Go calls, Scriggo keeps the text alone.
+// Note remembers why a function failed. If Go calls the function or macro of a template,
+// Scriggo keeps only the text of the error.
 func (r *Recorder) Note(v any) {
 	if f, ok := v.(funcs.Failure); ok && r != nil {
 		r.cause = f
 	}
 }
 
-// lost returns the cause of an error that Scriggo lost.
+// lost restores the cause of an error if Scriggo kept only its text.
 func (r *Recorder) lost(text string, cause error) (string, error) {
 	if lost := funcs.Cause(r.cause); lost != nil && !errors.Is(cause, lost) && strings.HasSuffix(strings.TrimRight(text, "\n"), lost.Error()) {
 		cause = lost
@@ -94,15 +93,15 @@ func (r *Recorder) lost(text string, cause error) (string, error) {
 	return text, cause
 }
 
-// Failed says where a render is that ended with an error; it reports false where
-// that is not known.
+// Failed returns the problem that ended a render, with its position; ok is false without
+// one.
 func (r *Recorder) Failed(message string, cause error) (p Problem, ok bool) {
 	message, cause = r.lost(message, cause)
 	return r.problem(r.spot(), message, cause), r.spot().File != ""
 }
 
-// Innermost returns the innermost owner of a failure that is of a turn of a loop, or ""
-// if none is left to try. again reports that this owner failed before.
+// Innermost returns the innermost owner that is an element of a loop, "" if there is none.
+// again reports that the owner failed before.
 func (r *Recorder) Innermost(owners []any) (who string, again bool) {
 	for _, o := range slices.Backward(owners) {
 		if who = Describe(o); r.turns[who] {
@@ -112,12 +111,12 @@ func (r *Recorder) Innermost(owners []any) (who string, again bool) {
 	return "", len(owners) > 0 && r.left[Describe(owners[len(owners)-1])]
 }
 
-// Refused has every value that was refused, and every function that failed in a loop
-// over objects.
+// Refused returns every refused value, and every function that failed in a loop over
+// objects.
 func (r *Recorder) Refused() []Problem { return r.refused }
 
-// inLoop reports whether one of the owners is of a turn of a loop, so that there
-// may be others.
+// inLoop reports whether one of the owners belongs to a turn of a loop. Other turns may
+// follow.
 func (h *held) inLoop() bool {
 	for ; h != nil; h = h.outer {
 		if h.level > 0 {
@@ -127,8 +126,8 @@ func (h *held) inLoop() bool {
 	return false
 }
 
-// innermost names the innermost owner. What has the same name is the same: it
-// is left out as a whole.
+// innermost names the innermost owner. Owners with the same name count as one: the render
+// skips all of them.
 func (h *held) innermost() string {
 	for ; h != nil; h = h.outer {
 		if n := len(h.objects); n > 0 {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Line says what wrote a line of an output.
+// Line is the origin of a line of an output.
 type Line struct {
 	File         string
 	Line, Column int
@@ -14,8 +14,8 @@ type Line struct {
 	Owners       []any
 }
 
-// Lines returns the origin of each line of the output. It knows nothing when the
-// output is not what the recorder saw: no origin is better than a wrong one.
+// Lines returns the origin of each line of the output. It returns nil if the output differs
+// from the recorder's text: no origin is better than a wrong one.
 func (r *Recorder) Lines(text string) []Line {
 	w := r.root().out
 	if !bytes.HasPrefix(w.text, []byte(text)) {
@@ -58,7 +58,7 @@ func (r *Recorder) root() *frame {
 	return f
 }
 
-// lines makes each origin once.
+// lines caches origins.
 type lines struct {
 	files  Files
 	places map[spotAt]Line
@@ -70,7 +70,7 @@ type spotAt struct {
 	off  int
 }
 
-// origin is that of a byte of a text, in the piece that it belongs to.
+// origin returns the origin of a byte in piece p.
 func (m *lines) origin(p piece, at int) Line {
 	if p.from == nil {
 		return Line{}

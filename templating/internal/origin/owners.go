@@ -8,22 +8,22 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// object is what every Kubernetes object can do, typed or not.
+// object has the methods of every Kubernetes object, typed or not.
 type object interface {
 	GetNamespace() string
 	GetName() string
 }
 
-// held is one step in the stack of owners. Steps never change, so that a step
-// is also a copy of the whole stack.
+// held is one step in the stack of owners. Steps never change: a step is also a copy of the
+// whole stack.
 type held struct {
 	outer   *held
-	level   int   // of the block that it belongs to: how many loops are around it
+	level   int   // of its block: how many loops are around it
 	element bool  // of a loop; not by a call of owner
 	objects []any // of one owner
 }
 
-// list returns the owners of a stack, the innermost last, each once.
+// list returns the owners of a stack without repetition, the innermost last.
 func (h *held) list() []any {
 	var out []any
 	for ; h != nil; h = h.outer {
@@ -37,7 +37,7 @@ func (h *held) list() []any {
 	return out
 }
 
-// last is the innermost object of a stack, nil where there is none.
+// last returns the innermost object of a stack, nil if there is none.
 func (h *held) last() any {
 	for ; h != nil; h = h.outer {
 		if n := len(h.objects); n > 0 {
@@ -60,13 +60,12 @@ func sameObject(a, b any) bool {
 	return (named || va.Kind() == reflect.Map) && Describe(a) == Describe(b)
 }
 
-// owned is what says itself to whom it belongs.
+// owned is a value that names its own owners.
 type owned interface{ Owners() []any }
 
-// ObjectsOf returns the Kubernetes objects that a value is or is made of: what it says
-// itself, or those in the exported fields of a struct, in their order. None where
-// a method of the value panics, on a nil pointer within for example, which is not the
-// template's fault.
+// ObjectsOf returns the Kubernetes objects of a value: the value itself, its Owners, or the
+// objects in the exported fields of a struct, in their order. It returns none if a method
+// of the value panics, for example on a nil pointer: that is not the template's fault.
 func ObjectsOf(v any) (objects []any) {
 	defer func() {
 		if recover() != nil {
@@ -125,8 +124,7 @@ func isManifest(m map[string]any) bool {
 	return ok && kind != ""
 }
 
-// drop takes away the owners of blocks that have ended: of this level and of
-// those within.
+// drop removes the owners of ended blocks: of this level and of deeper ones.
 func (r *Recorder) drop(level int) {
 	for r.owners != r.top.base && r.owners.level >= level {
 		r.owners = r.owners.outer
@@ -139,7 +137,7 @@ func (r *Recorder) hold(level int, element bool, objects []any) {
 	}
 }
 
-// Own says to whom what follows belongs: the function owner of a traced template.
+// Own sets the owner of the text behind it. It is the function owner of a traced template.
 func (r *Recorder) Own(v any) {
 	objects := ObjectsOf(v)
 	if objects == nil && v != nil {
@@ -153,8 +151,8 @@ func (r *Recorder) Own(v any) {
 	r.hold(level, false, objects)
 }
 
-// element is called with the variable of a loop at the start of each turn. It
-// reports whether the turn is to be left out.
+// element notes the owners of a turn of a loop, and reports whether to skip the turn. Each
+// turn calls it with its variable.
 func (r *Recorder) element(v any) bool {
 	objects := ObjectsOf(v)
 	if n := len(objects); n > 0 && len(r.left) > 0 && r.left[Describe(objects[n-1])] {
@@ -167,7 +165,7 @@ func (r *Recorder) element(v any) bool {
 	return false
 }
 
-// namespaceOf returns the namespace of an object, "" where it has none.
+// namespaceOf returns the namespace of an object, "" if it has none.
 func namespaceOf(v any) (namespace string) {
 	defer func() {
 		if recover() != nil {
@@ -226,7 +224,8 @@ func ownerText(kind, namespace, name string) string {
 	return plainly(name)
 }
 
-// plainly returns a name as it is, and quoted where it is none.
+// plainly returns a name as it is, but shortened and quoted if it is too long or has
+// control characters.
 func plainly(s string) string {
 	const most = 200
 	for _, r := range s {

@@ -1,11 +1,9 @@
-// Package origin finds out what wrote each line of an output: which line of a
-// template, and for which objects.
+// Package origin finds the origin of each line of an output: the line of a template, and
+// its objects.
 //
-// A traced template calls the recorder before each statement, at the start and
-// the end of each macro, and for each shown value. So the recorder knows what
-// is written, and by whom, without being in the text itself: comparisons, len
-// and whatever else a template does with the text of a macro see what they see
-// in a normal render.
+// A traced template calls the recorder before each statement, at the start and the end of
+// each macro, and for each shown value. The recorder adds no marks to the text.
+// Comparisons, len and all other uses of a macro's text work as in a normal render.
 package origin
 
 import (
@@ -22,8 +20,8 @@ type Spot struct {
 	File         string
 	Line, Column int
 	Level        int    // how many loops are around it in its macro or file
-	Text         string // what a text writes
-	Start        int    // of that text in its file, in bytes; -1 where it is not to be found
+	Text         string // the text of a text statement
+	Start        int    // of that text in its file, in bytes; -1 if unknown
 	Turn         bool   // the start of a turn of a loop
 }
 
@@ -33,7 +31,7 @@ type Files interface {
 	Line(file string, line int) string
 }
 
-// Problem is what is wrong at a spot.
+// Problem is an error at a spot.
 type Problem struct {
 	File         string
 	Line, Column int
@@ -44,32 +42,32 @@ type Problem struct {
 
 func (p *Problem) Error() string { return p.Message }
 
-// piece is a part of a text, up to the next one, and what wrote it.
+// piece is a part of a text, up to the next piece, and its origin.
 type piece struct {
 	at     int // where it begins
 	from   *Spot
-	off    int // bytes of from.Text that stand before it
+	off    int // bytes of from.Text before it
 	owners *held
 }
 
-// written is a text and what wrote it: that of the whole render, or of one call
-// of a macro.
+// written is a text and its origins: the text of the whole render, or of one call of a
+// macro.
 type written struct {
 	text   []byte
 	pieces []piece
 	owners *held // of the call
 	shown  bool
-	lacks  bool   // a value that was refused
+	lacks  bool   // the text of a refused value
 	begun  bool   // its last line is not blank
 	starts []int  // of its lines that are not blank; see texts
-	uses   []used // by where they begin
-	reach  []int  // how far one of those up to this one goes
-	line   int    // where the line begins that is written
-	sought int    // how far the end of a line was looked for
+	uses   []used // in the order of their starts
+	reach  []int  // for each use, the farthest end of the uses up to it
+	line   int    // the start of the last line
+	sought int    // the end of the search for line feeds so far
 }
 
-// add writes a text, and reports whether it has to be known who wrote it: where a line
-// begins in it. In a render that prints short texts all others are most of the memory.
+// add writes a text, and reports whether a line begins in it: only then the recorder keeps
+// its origin. The origins of all other short texts would take most of the memory.
 func (w *written) add(text string) (begins bool) {
 	feed := strings.LastIndexByte(text, '\n')
 	begins = !w.begun || feed >= 0
@@ -81,8 +79,8 @@ func (w *written) add(text string) (begins bool) {
 // frame is a call of a macro, a rendered file, or the entry itself.
 type frame struct {
 	outer *frame
-	id    int      // of the statement that began it
-	out   *written // what it writes to; a rendered file has that of the frame around it
+	id    int      // the number of the statement that began it
+	out   *written // its output; a rendered file shares that of the frame around it
 	base  *held    // the owners at its start
 	mark  int      // the statement that called it
 	since int      // len(recorder.made) when its current statement began
@@ -97,18 +95,18 @@ type Recorder struct {
 	mark     int    // the statement that began last; -1 before the first
 	top      *frame
 	owners   *held
-	uses     []any            // the objects that the statement is made of
+	uses     []any            // the objects behind the statement
 	madeOf   map[string][]any // by variable
 	texts    texts
 	refused  []Problem
-	refusals int // in all, those seen before included
+	refusals int // in all, with repetitions
 	seen     map[refusedAt]bool
-	left     map[string]bool // owners of what is left out, because it failed
+	left     map[string]bool // owners that failed; the render skips them
 	turns    map[string]bool // innermost owners of the turns of loops
 	cause    error           // of the last function that failed
 }
 
-// refusedAt tells a refused value from the same one in the next turn of a loop.
+// refusedAt distinguishes a refused value from the same value in the next turn of a loop.
 type refusedAt struct {
 	id      int
 	owners  *held
@@ -116,17 +114,15 @@ type refusedAt struct {
 }
 
 const (
-	// MaxRefused bounds what one render remembers of refused values.
+	// MaxRefused bounds how many refused values one render remembers.
 	MaxRefused = 1000
-	// maxRefusals is how many values one render may have refused in all, those that
-	// it has seen before included: where nothing is written, the bound of the output
-	// ends no loop.
+	// maxRefusals bounds the refusals of one render, with repetitions. A loop of refused
+	// values writes nothing, and the bound of the output does not end it.
 	maxRefusals = 1 << 16
 )
 
-// NewRecorder returns a recorder for one render. Elements of loops that belong to
-// whom left names are left out. Values that are Kubernetes objects are the outermost
-// owners.
+// NewRecorder returns a recorder for one render. The render skips elements of loops whose
+// owner is named in left. The objects of owners are the outermost owners.
 func NewRecorder(files Files, spots, values []Spot, left map[string]bool, owners []any) *Recorder {
 	r := &Recorder{files: files, spots: spots, values: values, mark: -1, seen: map[refusedAt]bool{}, left: map[string]bool{}, turns: map[string]bool{}}
 	for who := range left {
@@ -146,7 +142,7 @@ func (r *Recorder) With(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recorderKey{}, r)
 }
 
-// Of returns the recorder of a render, nil if it has none.
+// Of returns the recorder of a render, or nil.
 func Of(env native.Env) *Recorder {
 	r, _ := env.Context().Value(recorderKey{}).(*Recorder)
 	return r
@@ -161,14 +157,13 @@ const (
 	End       = "end "
 	BeginText = "begin text "
 	EndText   = "end text "
-	Uses      = "uses "  // (names, values of variables): of what the statement is made
-	Gives     = "gives " // (name): what it makes is in that variable
+	Uses      = "uses "  // (names, values of variables): the variables behind the statement
+	Gives     = "gives " // (name): the variable holds the result
 )
 
-// Functions are those functions. Begin is called at the start of what writes to a
-// text of its own, with a number that tells it from what is around it, BeginFile at
-// that of a rendered file. BeginText and EndText stand around a rendered file whose
-// text is not written where it stands: EndText(BeginText(1), render "x").
+// Functions returns these functions. Begin starts a text of its own, such as a macro's, and
+// BeginFile a rendered file; a number pairs each with its End. BeginText and EndText
+// surround a rendered file that is a value: EndText(BeginText(1), render "x").
 func Functions() native.Declarations {
 	begin := func(env native.Env, id int) int {
 		r := Of(env)
@@ -193,13 +188,13 @@ func Functions() native.Declarations {
 
 // spot returns the statement that began last.
 func (r *Recorder) spot() *Spot {
-	if r.mark < 0 { // a render begins with what is imported
+	if r.mark < 0 { // imported files run before the first statement
 		return &Spot{Start: -1}
 	}
 	return &r.spots[r.mark]
 }
 
-// trace is called before each statement.
+// trace notes the start of a statement.
 func (r *Recorder) trace(mark int) {
 	r.mark, r.uses = mark, nil
 	s := &r.spots[mark]
@@ -225,8 +220,8 @@ func (r *Recorder) push(id int, out *written) {
 	r.top = &frame{outer: r.top, id: id, out: out, base: r.owners, mark: r.mark, since: len(r.texts.made), uses: r.uses}
 }
 
-// pop ends what push began, and whatever was left without it: where a template
-// recovers from a panic.
+// pop ends the frame of a push, and frames above it without a pop: the template recovered
+// from a panic.
 func (r *Recorder) pop(id int) {
 	for r.top.outer != nil {
 		f := r.top
@@ -259,7 +254,7 @@ func (r *Recorder) Show(v any, text native.JSON, raw bool, id int) {
 
 func (r *Recorder) shownAt() shownAt { return shownAt{r.top.since, r.owners} }
 
-// embed writes a text with all that is known of it.
+// embed writes a text with its origins and uses.
 func (r *Recorder) embed(w *written, from *Spot) {
 	out := r.top.out
 	out.lacks = out.lacks || w.lacks
@@ -284,10 +279,10 @@ func (r *Recorder) embed(w *written, from *Spot) {
 	}
 }
 
-// Refuse notes that a value is refused; nothing is written for it.
+// Refuse notes a refused value.
 func (r *Recorder) Refuse(v any, message string, id int) {
 	if macro, ok := v.(native.JSON); ok && r.texts.find(string(macro), r.shownAt()).lacks {
-		return // refused for what is missing in it
+		return // its only fault is the refused value that it lacks
 	}
 	r.top.out.lacks = true
 	if r.refusals++; r.refusals > maxRefusals {

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// texts are the texts of macros that a traced render made. A text that is shown
-// is found among them again by what it says: Scriggo does not tell which call a
-// string comes from, and templates put texts together and indent them.
+// texts are the macro texts of a traced render. The recorder finds a shown text among them
+// by its content: Scriggo does not tell which call made a string, and templates join and
+// indent texts.
 type texts struct {
 	made    []*written
-	byText  map[string][]lineOf // their line is of no meaning
+	byText  map[string][]lineOf // their line field is unused
 	byLine  map[string][]lineOf // of the texts that were indexed
 	indexed int
 }
 
-// lineOf is a line of a text: both are numbers from 0, of the texts made and of
-// their lines that are not blank.
+// lineOf is a line of a text: the index of the text in made, and of the line among its
+// lines that are not blank.
 type lineOf struct{ text, line int }
 
 func (t *texts) keep(w *written) {
@@ -31,18 +31,18 @@ func (t *texts) keep(w *written) {
 	t.byText[string(w.text)] = append(t.byText[string(w.text)], lineOf{text: len(t.made) - 1})
 }
 
-// shownAt is when a text is shown: the number of texts before the statement
-// began, and the owners.
+// shownAt is the moment of showing a text: the number of texts at the start of the
+// statement, and the owners.
 type shownAt struct {
 	since  int
 	owners *held
 }
 
-// How likely it is that one of several equal texts is the one that is shown.
+// The likelihood that one of several equal texts is the shown one, in ascending order.
 const (
 	shownBefore = iota + 1
 	notShown
-	ofOwner     // made for whom it is shown for
+	ofOwner     // made for the same owners
 	ofStatement // made by the statement that shows it
 )
 
@@ -58,8 +58,8 @@ func (t *texts) rank(text int, at shownAt) int {
 	return notShown
 }
 
-// best picks one of several texts, given by number: the first of those that are
-// most likely, the last of those that were shown before.
+// best picks one of several texts: the first of the most likely ones. If all were shown
+// before, it picks the last.
 func (t *texts) best(among []lineOf, at shownAt) (best lineOf) {
 	most := 0
 	for _, l := range among {
@@ -70,8 +70,8 @@ func (t *texts) best(among []lineOf, at shownAt) (best lineOf) {
 	return best
 }
 
-// find returns what wrote a text: a macro that wrote the same, or else what
-// wrote its lines. The spot of what is not known is nil.
+// find returns the origin of a text: a macro that wrote the same text, or else the origins
+// of its lines. An unknown part has no spot.
 func (t *texts) find(s string, at shownAt) *written {
 	if same := t.byText[s]; len(same) > 0 {
 		w := t.made[t.best(same, at).text]
@@ -82,8 +82,8 @@ func (t *texts) find(s string, at shownAt) *written {
 	return w
 }
 
-// align finds what wrote a text line by line, and reports whether it found all
-// of its lines. White space around them does not count.
+// align finds the origin of a text line by line, and reports whether it found all lines.
+// White space around a line does not count.
 func (t *texts) align(s string, shown shownAt) (w *written, all bool) {
 	t.index()
 	w = &written{text: []byte(s), pieces: []piece{{}}}
@@ -117,7 +117,7 @@ func (t *texts) align(s string, shown shownAt) (w *written, all bool) {
 	return w, all
 }
 
-// line finds a line: the one behind the one before it, or the likeliest.
+// line finds a line: the next one in the text of the previous line, or the likeliest.
 func (t *texts) line(key string, next lineOf, at shownAt) (found lineOf, ok bool) {
 	if next.text >= 0 && t.made[next.text].lineIs(next.line, key) {
 		return next, true
@@ -126,7 +126,7 @@ func (t *texts) line(key string, next lineOf, at shownAt) (found lineOf, ok bool
 	return t.best(among, at), len(among) > 0
 }
 
-// index notes the lines of the texts that were made since it was last called.
+// index notes the lines of all new texts.
 func (t *texts) index() {
 	if t.byLine == nil {
 		t.byLine = map[string][]lineOf{}
@@ -143,8 +143,7 @@ func (t *texts) index() {
 	}
 }
 
-// lineIs reports whether the text has this line, as the one of this number that
-// is not blank.
+// lineIs reports whether line n of the lines that are not blank is key.
 func (w *written) lineIs(n int, key string) bool {
 	if n >= len(w.starts) {
 		return false
@@ -154,7 +153,7 @@ func (w *written) lineIs(n int, key string) bool {
 	return ok && len(bytes.TrimSpace(line)) == 0
 }
 
-// pieceAt returns the piece that a byte belongs to.
+// pieceAt returns the piece of a byte.
 func (w *written) pieceAt(at int) piece {
 	i := sort.Search(len(w.pieces), func(i int) bool { return w.pieces[i].at > at })
 	if i == 0 {

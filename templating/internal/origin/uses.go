@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// A value that a line shows comes from an object: from that of the variable whose field
-// it is, or of which a variable was made. That object answers for the line, before those
-// of the loops around it. One of another namespace than the innermost of these does not:
-// whoever names it from there would have it be left out for all others.
+// A shown value comes from an object: it is a field of the object's variable, or of a
+// variable made from the object. This object answers for the line before the objects of the
+// loops around it. An object of another namespace than the innermost owner does not answer.
+// Otherwise a reference from one namespace could get an object of another one quarantined.
 
-// used are objects of which a part of a text was made.
+// used are the objects behind a part of a text.
 type used struct {
 	at, end int
 	objects []any
-	outer   bool // by the statement that shows the text of a macro
+	outer   bool // noted by the statement that shows the text of a macro
 }
 
-// innermost are the objects that answer first. Where a template says itself to whom
-// what follows belongs, that does.
+// innermost returns the objects that answer first, nil behind a call of owner: its argument
+// answers then.
 func (r *Recorder) innermost() []any {
 	if r.owners != nil && !r.owners.element {
 		return nil
@@ -28,8 +28,8 @@ func (r *Recorder) innermost() []any {
 	return r.near()
 }
 
-// near are the objects that the statement is made of, without those of another namespace
-// than that of whom it is for.
+// near returns the objects behind the statement, without those of another namespace than
+// the innermost owner's.
 func (r *Recorder) near() []any {
 	if len(r.uses) == 0 || r.owners == nil {
 		return r.uses
@@ -50,7 +50,7 @@ func (u *used) of(owners []any) []any {
 	return append(missing, owners...)
 }
 
-// use notes the variables that the statement is made of, by their names.
+// use notes the variables behind the statement.
 func (r *Recorder) use(names string, values []any) {
 	r.uses = nil
 	for i, name := range strings.Split(names, ",") {
@@ -62,7 +62,7 @@ func (r *Recorder) use(names string, values []any) {
 	}
 }
 
-// give notes that a variable is made of what the statement uses. Where two variables have
+// give notes that the objects of the statement are behind a variable. If two variables have
 // one name, the last one counts.
 func (r *Recorder) give(name string) {
 	if r.madeOf == nil {
@@ -71,7 +71,7 @@ func (r *Recorder) give(name string) {
 	r.madeOf[name] = r.uses
 }
 
-// last returns objects with others last, each once.
+// last returns objects without others, then others.
 func last(objects, others []any) []any {
 	if len(others) == 0 {
 		return objects
@@ -84,12 +84,12 @@ func contains(objects []any, o any) bool {
 	return slices.ContainsFunc(objects, func(x any) bool { return sameObject(x, o) })
 }
 
-// mostUses bounds the notes that count of one line: the last ones. A line of thousands of
-// values would take a minute otherwise.
+// mostUses bounds how many notes of one line count: the last ones. Without it, a line of
+// thousands of values would take a minute.
 const mostUses = 64
 
-// made notes of what the text from at on was made. What a line says of its innermost
-// owner alone needs no note, nor does what it has said already.
+// made notes the objects behind the text from at on. The innermost owner alone needs no
+// note, and neither does a repetition in the same line.
 func (w *written) made(at int, objects []any, innermost any) {
 	if len(objects) == 0 || at == len(w.text) {
 		return
@@ -112,8 +112,7 @@ func (w *written) made(at int, objects []any, innermost any) {
 	}
 }
 
-// usesOf returns what is known of a part of a text that is complete, as a part that begins
-// at another byte.
+// usesOf returns the notes about a part of a complete text, moved to the byte at.
 func (w *written) usesOf(start, end, at int) (all []used) {
 	for i := len(w.reach); i < len(w.uses); i++ {
 		reach := w.uses[i].end

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// what says how HAProxy reads a word of a line, or a part of one.
+// what tells how HAProxy reads a word of a line, or a part of a word.
 type what byte
 
 const (
 	asText     what = 't' // as it is
-	asWord     what = 'w' // not known: the strictest rule; in the table, a word of HAProxy's that a value may choose
+	asWord     what = 'w' // unknown: the strictest rule; in the table, a keyword of HAProxy that a value may choose
 	asOption   what = 'o' // the name of an option, which a value may not choose
 	asKeyword  what = 'k' // the first word of a line
 	asUnknown  what = 'u' // the first word of a macro, which may stand anywhere
 	asName     what = 'n' // of a section, server, ACL
-	asMethod   what = 'm' // how patterns match: what follows -m
+	asMethod   what = 'm' // how patterns match: the word behind -m
 	asVariable what = 'v' // of HAProxy: txn.host
 	asHeader   what = 'h' // name of a header
 	asAddress  what = 'a' // address and port
@@ -30,44 +30,44 @@ const (
 	asLater    what = 'P' // further patterns
 	asFetch    what = 'x' // name of a sample fetch, a converter or a service
 	asEnv      what = 'E' // name of a variable of the environment
-	asStrict   what = 's' // behind a parenthesis or a %[ of a word that is not known
+	asStrict   what = 's' // behind a parenthesis or a %[ of an unknown word
 	asComment  what = '#'
 
 	asNumber     what = 'D' // a number, a size or a time, or a sample expression in its place
-	asValue      what = 'W' // text before which options may stand, so that it cannot be one
-	asURI        what = 'U' // URI, method or version of a request: its line has spaces between them
+	asValue      what = 'W' // text; options may stand before it, so it must not be one
+	asURI        what = 'U' // URI, method or version of a request: spaces separate them
 	asURIFormat  what = 'L' // the same in a log-format string
 	asURIReplace what = 'Y' // the same in a replacement
-	asPathFormat what = 'H' // the same for what cannot have a query
+	asPathFormat what = 'H' // the same without a query
 	asPathRepl   what = 'J'
 	asCookie     what = 'c' // name or value of a cookie
 	asCookieFmt  what = 'C' // the same in a log-format string
 	asQuoted     what = 'Q' // HAProxy puts it between double quotes of HTTP (RFC 9110, section 5.6.4)
 	asAuth       what = 'b' // user:password
 	asSocket     what = 'q' // path of a UNIX socket
-	asList       what = 'i' // words with commas between them, which may have parentheses
+	asList       what = 'i' // words between commas; a word may have parentheses
 	asHTML       what = 'T' // HAProxy writes it into the page of statistics as it is
 	asLink       what = 'A' // the same inside of the address of a link
-	asSNI        what = '*' // a name of a server in a crt-list
-	asCRTOption  what = '[' // what an option of a crt-list begins with
+	asSNI        what = '*' // a server name in a crt-list
+	asCRTOption  what = '[' // the start of an option of a crt-list
 	asOperand    what = 'd' // a number, or the name of a variable
 	asConstant   what = 'K' // a constant or a key in base64, or the name of a variable
 )
 
-// reading is what a value may be where HAProxy reads it in one way.
+// reading says which values may stand where HAProxy reads a word in one way.
 type reading struct {
 	name   string    // of the place, in messages
-	choice string    // a word of HAProxy's own stands there, which a value cannot choose
-	chars  *asciiSet // what a value may consist of, nil for everything
-	wanted string    // what such a value is
-	ends   string    // characters that would end what stands there
-	why    string    // they would
-	text   bool      // the words of conditions mean nothing there
+	choice string    // the kind of keyword there, which a value cannot choose
+	chars  *asciiSet // the allowed characters, nil for all
+	wanted string    // the description of such a value
+	ends   string    // characters that would end the word or its part
+	why    string    // the reason, in the message about ends
+	text   bool      // words of conditions have no meaning there
 	format bool      // it is a log-format string: % is doubled
 	slash  bool      // backslashes are doubled
 }
 
-// readings is the table of what a value may be. Constant in effect.
+// readings is the table of allowed values. Constant in effect.
 var readings = [128]reading{
 	asText: {text: true}, asKeyword: {text: true}, asComment: {text: true}, asValue: {text: true}, asList: {text: true},
 	asAuth: {text: true}, asQuoted: {text: true},
@@ -105,27 +105,26 @@ var readings = [128]reading{
 	asCookieFmt:  {name: "a cookie", text: true, chars: &cookieSet, wanted: "the name or the value of a cookie", format: true},
 }
 
-// notPlain is the strictest rule: it is for all that the tables do not know.
+// notPlain names the strictest rule, for all places that the tables do not know.
 const notPlain = "plain enough where it is not known how HAProxy reads it, letters, digits and -_.: only: use raw, text of the template, or a row for it in directives.txt"
 
-// form is what is known of the words behind a keyword.
+// form describes the words behind a keyword.
 type form struct {
-	args    string           // what the next words are, one letter each
-	options map[string]*form // what each later word may be, nil for nothing known
+	args    string           // how HAProxy reads the next words, one letter each
+	options map[string]*form // the later words, nil if unknown
 	names   map[string]bool  // of the options
-	inside  what             // what the parentheses of the keyword hold: set-var(...)
+	inside  what             // how HAProxy reads the parentheses of the keyword: set-var(...)
 	acl     bool             // a sample expression and patterns follow the arguments
 }
 
-// directives is the table of what stands where, from sections 3 to 5, 7 and 10
-// to 13 of the configuration manuals of HAProxy 2.6 and 3.2. A line has a
-// keyword and the letters of its arguments, then options with the letters of
-// theirs, and "+" behind the last letter if more such words may follow; "@" before a
-// word takes over the options of a list. Options may stand before an argument that is
-// asWord. A word that the table does not have is
-// asWord where the line, or the option before it, is not known either: it may be
-// the value of that. So what is forgotten here has the strictest rule;
-// [TestKeywords] finds what HAProxy knows and the table does not.
+// directives is the table of HAProxy's lines. Its source are sections 3 to 5, 7 and 10 to
+// 13 of the configuration manuals of HAProxy 2.6 and 3.2. A line of the table has a keyword
+// and the letters of its arguments, then options with their letters. "+" behind the last
+// letter allows more such words; "@" before a word adds the options of a list. Options may
+// stand before an argument that is asWord. An unknown word is asWord if the line, or the
+// option before the word, is unknown too: the word may be its value. An omission here
+// therefore gets the strictest rule. [TestKeywords] finds words that HAProxy knows and the
+// table does not.
 var directives = parseDirectives(directivesTable)
 
 //go:embed directives.txt

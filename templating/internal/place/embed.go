@@ -7,9 +7,9 @@ import (
 	"github.com/open2b/scriggo/native"
 )
 
-// embed checks text that a macro wrote. Its values are escaped already, for
-// text outside quotes and for a word that nothing is known of; where that is
-// not enough the text is held to the rules of a value.
+// embed checks the text of a macro. The macro escaped its values for a place outside quotes
+// and for an unknown word. If the site has stricter rules, the text must keep those of a
+// value.
 func (at *Site) embed(s string) native.JSON {
 	for _, r := range at.rules {
 		if why := r.embeds(s, at); why != "" {
@@ -29,8 +29,8 @@ func (r rule) embeds(s string, at *Site) string {
 	if r.place&(double|single) != 0 && strings.ContainsAny(s, "\\\"'$\n") {
 		return "a macro's text with quotes, backslashes, $ or line feeds cannot stand inside quotes"
 	}
-	// What stands behind the text is escaped for the place that the template
-	// shows, so the text must not lead to another one.
+	// Values behind the text are escaped for the place in the template, so the text must
+	// not lead to another place.
 	switch r.place {
 	case argument:
 		if Config.after(argument, s)&^(argument|comment) != 0 {
@@ -48,8 +48,8 @@ func (r rule) embeds(s string, at *Site) string {
 	return r.embedsInside(s, at)
 }
 
-// embedsMade is about the words at both ends of the text. One that the macro writes as
-// a whole is its own.
+// embedsMade checks the words at both ends of the text, which may join with words beside
+// it. A word that the macro writes as a whole is allowed.
 func (r rule) embedsMade(s string, at *Site) string {
 	words := strings.Fields(s)
 	if len(words) == 0 || at.whole && len(at.shapes) == 1 && !at.Chosen {
@@ -75,8 +75,8 @@ func (r rule) embedsMade(s string, at *Site) string {
 	return ""
 }
 
-// embedsChoice is about text that begins with a value. Its first word may have
-// more of the template behind it.
+// embedsChoice checks text that begins with a value. Text of the template may follow in the
+// same word.
 func (r rule) embedsChoice(s string, at *Site) string {
 	if !at.Chosen || s == "" {
 		return ""
@@ -97,7 +97,7 @@ func (r rule) embedsChoice(s string, at *Site) string {
 	return ""
 }
 
-// embedsInside is about what HAProxy reads inside the word.
+// embedsInside checks how HAProxy reads the inside of the word.
 func (r rule) embedsInside(s string, at *Site) string {
 	if readings[r.reads].format && r.reads != asNameOf {
 		var in inner

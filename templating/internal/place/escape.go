@@ -10,18 +10,18 @@ import (
 	"github.com/open2b/scriggo/native"
 )
 
-// Raw is text that is written as it is.
+// Raw is text that a template writes as it is.
 type Raw string
 
-// Site is one shown expression, and what is known of the place where it stands.
-// [Table.Site] fills in the rules.
+// Site is one shown expression and the place where it stands. [Table.Site] fills in the
+// rules.
 type Site struct {
 	File         string
 	Line, Column int
 	MacroText    bool // it may be the text of a macro
 	Regexp       bool // the template quotes it for a regular expression
-	Chosen       bool // its first word is a value, where it is the text of a macro
-	First        bool // it is a part of the first word of a line, which is read once it is written
+	Chosen       bool // it is the text of a macro whose first word is a value
+	First        bool // it is a part of the first word of a line; [Check] reads the word in the output
 
 	id     int
 	rules  []rule
@@ -29,7 +29,7 @@ type Site struct {
 	whole  bool // it is a word of its own
 	joined bool // it is a word with other values beside it
 	lone   bool // it is an argument of a sample expression
-	strict bool // it is a part of a first word which cannot be read later
+	strict bool // it is a part of a first word that Check cannot read
 }
 
 // Refusal is the panic value of [Site.Escape]: the value cannot stand there.
@@ -44,13 +44,13 @@ func (at *Site) refuseValue(r rule, s, why string) {
 	at.refuse(fmt.Sprintf("refused in %s: %s: %s", r, Shorten(s), why))
 }
 
-// Escape returns the text of a shown value as it may stand at the site, and
-// panics with a *[Refusal] when it may not stand there at all.
+// Escape returns the escaped text of a value for the site. It panics with a *[Refusal] if
+// the value cannot stand there.
 func (at *Site) Escape(v any) native.JSON {
 	switch v := v.(type) {
 	case string:
 		return at.escape(v)
-	case native.JSON: // what a macro or a rendered file wrote
+	case native.JSON: // the text of a macro or a rendered file
 		return at.embed(string(v))
 	case Raw:
 		return native.JSON(v)
@@ -68,7 +68,7 @@ func (at *Site) Escape(v any) native.JSON {
 }
 
 func (at *Site) escape(s string) native.JSON {
-	// Where the rules are several they must agree.
+	// Several rules must agree.
 	var text string
 	for i, r := range at.rules {
 		escaped, why := r.escape(s, at)
@@ -83,9 +83,9 @@ func (at *Site) escape(s string) native.JSON {
 	return native.JSON(text)
 }
 
-// Site completes a site at which a value stands, the one of a number that was given
-// to [Table.AfterValue]. The problem says why no value can stand there. What is
-// buffered is not written to the output at once.
+// Site completes the site of a value; id is its number in [Table.AfterValue]. The problem
+// says why no value can stand there. buffered says that the value does not go to the output
+// at once.
 func (t *Table) Site(s Site, p Points, id int, buffered bool) (site Site, problem string) {
 	s.rules, problem = t.rules(p)
 	s.id, s.shapes, s.lone = id, t.shapes[id], t.lone[id]
@@ -99,8 +99,7 @@ func (t *Table) Site(s Site, p Points, id int, buffered bool) (site Site, proble
 	return s, problem
 }
 
-// escape does what the rule says, from the inside out: what HAProxy reads last
-// is done first.
+// escape applies the rule from the inside out, in the reverse order of HAProxy's reading.
 func (r rule) escape(s string, at *Site) (text, why string) {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < 0x20 || c == 0x7f {
@@ -116,7 +115,7 @@ func (r rule) escape(s string, at *Site) (text, why string) {
 	if r.reads == asRegexp && !at.Regexp {
 		s = regexp.QuoteMeta(s)
 	}
-	if r.reads == asQuoted { // so that it is the value to who reads the header
+	if r.reads == asQuoted { // the reader of the header then sees the value
 		s = backslash(s, &quoteSpecial)
 	}
 	if readings[r.reads].format {
@@ -133,8 +132,8 @@ func (r rule) escape(s string, at *Site) (text, why string) {
 	return r.line(s)
 }
 
-// quoted writes an argument of a sample expression (section 2.2, "the second
-// level"): inside double quotes, and in single quotes as it is.
+// quoted writes an argument of a sample expression (section 2.2, "the second level"): in
+// double quotes if necessary, and unchanged inside single quotes.
 func (r rule) quoted(s string) (text, why string) {
 	switch r.quote {
 	case sampleSingle:
@@ -153,8 +152,8 @@ func (r rule) quoted(s string) (text, why string) {
 
 const noSingleQuote = "a single quote cannot be written inside single quotes: use double quotes"
 
-// line is the table of section 2.2 of the configuration manual, read backwards:
-// which bytes need a backslash, and which cannot be written.
+// line applies the table in section 2.2 of the configuration manual backwards. It says
+// which bytes need a backslash, and refuses the bytes that cannot be written.
 func (r rule) line(s string) (text, why string) {
 	if r.place&(mapStart|crtStart|listStart) != 0 {
 		if why := startProblem(s, r.place); why != "" {
@@ -182,8 +181,8 @@ func (r rule) line(s string) (text, why string) {
 	return s, ""
 }
 
-// startProblem says what would turn the line of a map or a crt-list into
-// another one.
+// startProblem says why a value at the start of a line would change the line. The line is
+// of a map, a crt-list or a list.
 func startProblem(s string, place places) string {
 	switch {
 	case s == "":
@@ -223,7 +222,7 @@ func setOf(chars string) (set asciiSet) {
 
 func (set *asciiSet) has(c byte) bool { return c < 0x80 && set[c>>6]&(1<<(c&63)) != 0 }
 
-// only reports whether a value has no characters but those of the set.
+// only reports whether a value consists of characters of the set.
 func (set *asciiSet) only(s string) bool {
 	for i := 0; i < len(s); i++ {
 		if !set.has(s[i]) {

@@ -2,19 +2,19 @@ package place
 
 import "strings"
 
-// inner is how far HAProxy has read inside a word: a log-format string, a
-// sample expression, a regular expression.
+// inner is HAProxy's position inside a word: in a log-format string, a sample expression or
+// a regular expression.
 type inner struct {
 	format formatState
 	sample sampleState
-	name   string // of the fetch or converter, and of a keyword with parentheses
+	name   string // of the fetch or converter, or of a keyword with parentheses
 	arg    uint8  // argument of it, from 0
-	inside what   // what the parentheses of a keyword hold
-	begun  bool   // the word, or the argument, has text already
-	text   bool   // text of the template
+	inside what   // how HAProxy reads the parentheses of a keyword
+	begun  bool   // the word, or the argument, is not empty
+	text   bool   // it has text of the template
 	class  classState
 	slash  bool // behind a backslash of a regular expression
-	alone  rune // the value that the argument begins with, if nothing else is in it
+	alone  rune // the value that is the only content of the argument
 }
 
 // formatState follows parse_logformat_string and its successor of 3.0,
@@ -30,8 +30,7 @@ const (
 	formatSample              // inside %[
 )
 
-// sampleState follows make_arg_list. The zero value is for the name of a fetch
-// or converter.
+// sampleState follows make_arg_list. The zero value is the name of a fetch or converter.
 type sampleState uint8
 
 const (
@@ -45,12 +44,12 @@ const (
 )
 
 const (
-	maxInnerName = 32 // a longer name is none that the rules know
+	maxInnerName = 32 // bounds the length of names in the rules
 	unknownName  = "\x00"
 )
 
-// step goes over one byte of the content of a word that is read as w. The byte
-// 0 stands for text that is not known.
+// step reads one byte of a word; w is the reading of the word. The byte 0 stands for
+// unknown text.
 func (in *inner) step(w what, c byte) {
 	in.begun = true
 	if readings[w].format {
@@ -136,7 +135,7 @@ func (in *inner) startArg() {
 	in.begun, in.text, in.class, in.slash, in.alone = false, false, classNone, false, 0
 }
 
-// stepArgument is the table of quotes in arguments of section 2.2.
+// stepArgument implements the table of quotes in arguments in section 2.2.
 func (in *inner) stepArgument(c byte) {
 	switch was := in.sample; {
 	case was == sampleSlash || was == sampleQuoted:
@@ -169,7 +168,7 @@ func (in *inner) stepArgument(c byte) {
 	}
 }
 
-// content goes over one byte of an argument without its quotes.
+// content reads one byte of an argument without its quotes.
 func (in *inner) content(c byte) {
 	if in.reads() == asRegexp {
 		in.stepRegexp(c)
@@ -177,7 +176,7 @@ func (in *inner) content(c byte) {
 	in.begun, in.text, in.alone = true, true, 0
 }
 
-// reads says how the argument of a fetch or converter is read (section 7.3).
+// reads says how HAProxy reads the argument of a fetch or converter (section 7.3).
 func (in *inner) reads() what {
 	if letters := samples.of(in.name); int(in.arg) < len(letters) {
 		return what(letters[in.arg])
@@ -185,9 +184,8 @@ func (in *inner) reads() what {
 	return asWord
 }
 
-// takesEmpty reports whether an empty argument is a text like another. Most names
-// that are empty stand for all that there are, req.hdr() for example, or for
-// another one.
+// takesEmpty reports whether an empty argument is an ordinary text. In most fetches an
+// empty name means all names, as in req.hdr(), or another one.
 func (in *inner) takesEmpty() bool {
 	switch in.name {
 	case "str", "concat", "iif", "regsub", "strcmp", "secure_memcmp", "map", "jwt_verify", unknownName:
@@ -196,7 +194,7 @@ func (in *inner) takesEmpty() bool {
 	return strings.HasPrefix(in.name, "map_") || strings.HasPrefix(in.name, "lua.")
 }
 
-// classState is where a regular expression is read by rules of its own.
+// classState is a part of a regular expression with rules of its own.
 type classState uint8
 
 const (
@@ -230,8 +228,7 @@ func (in *inner) stepRegexp(c byte) {
 	}
 }
 
-// stepWord goes over a word of which nothing is known: a parenthesis or %[ may
-// open anything.
+// stepWord reads an unknown word: a parenthesis or %[ may open anything.
 func (in *inner) stepWord(c byte) {
 	switch {
 	case in.inside != 0:

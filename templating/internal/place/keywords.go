@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// keywords are the words that begin a line of a configuration, of HAProxy 2.6
-// and 3.2 (sections 3 and 4.1 of the manuals, and what haproxy -dKcfg lists).
-// A value that is none of them, nor in the table of directives, makes a line
-// that HAProxy does not accept.
+// keywords are the words that begin a line of a configuration of HAProxy 2.6 and 3.2. Their
+// sources are sections 3 and 4.1 of the manuals, and haproxy -dKcfg. HAProxy rejects a line
+// that begins with any other word that the table of directives lacks too.
 var keywords = wordSet(keywordList)
 
 //go:embed keywords.txt
@@ -26,8 +25,7 @@ func wordSet(text string) map[string]bool {
 // isKeyword reports whether HAProxy knows a line that begins with the word.
 func isKeyword(word string) bool { return keywords[word] || directives[word] != nil }
 
-// isKeywordPart reports whether HAProxy knows a line that begins with a word in
-// which the text is. Digits alone choose none.
+// isKeywordPart reports whether a keyword contains the text. Digits alone choose none.
 func isKeywordPart(text string) bool {
 	if strings.Trim(text, "0123456789") == "" {
 		return false
@@ -45,15 +43,15 @@ func isKeywordPart(text string) bool {
 	return false
 }
 
-// converters are the names of all of HAProxy 2.6 and 3.2 (haproxy -dKcnv). Behind
-// a sample expression HAProxy takes a word that begins with one for the next
-// converter, as if a comma stood between them, and so it would take a pattern.
+// converters are the names of all converters of HAProxy 2.6 and 3.2 (haproxy -dKcnv). If a
+// word behind a sample expression begins with such a name, HAProxy reads it as the next
+// converter. It would read a pattern in this way too.
 var converters = wordSet(converterList)
 
 //go:embed converters.txt
 var converterList string
 
-// samples says what the arguments of fetches and converters are.
+// samples says how HAProxy reads the arguments of fetches and converters.
 var samples = parseSamples(sampleTable)
 
 //go:embed samples.txt
@@ -95,15 +93,15 @@ func (a sampleArgs) of(name string) string {
 	return ""
 }
 
-// aclKeywords are the fetches that are keywords of ACLs, too (haproxy -dKacl):
-// behind one of them the next word is not taken for a converter.
+// aclKeywords are the fetches that are keywords of ACLs too (haproxy -dKacl). Behind one of
+// them HAProxy reads no converter.
 var aclKeywords = wordSet(aclKeywordList)
 
 //go:embed aclkeywords.txt
 var aclKeywordList string
 
-// stringFetches are fetches and converters of which it is known that patterns are
-// not numbers; so are those whose names end in the way that these match.
+// stringFetches are fetches and converters whose patterns are not numbers. stringEnds has
+// the ends of more such names.
 var stringFetches = wordSet(`
 base body_param cook field fhdr hdr host_only http_auth_group lower map method path pathq payload query req.body req.body_param req.cook req.fhdr
 req.hdr req.payload req.ssl_sni req_ssl_sni res.cook res.fhdr res.hdr scook shdr src dst ssl_fc_alpn ssl_fc_sni ssl_c_s_dn ssl_c_i_dn str upper
@@ -123,7 +121,7 @@ func isConverter(s string) bool {
 }
 
 // converterName returns the part of a word in which HAProxy looks for the name of a
-// converter, and whether that is all of it.
+// converter. full reports that it is the whole word.
 func converterName(s string) (name string, full bool) {
 	end := 0
 	for end < len(s) && nameSet.has(s[end]) {

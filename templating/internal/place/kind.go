@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind is the syntax of an entry's output, told by its name.
+// Kind is the syntax of an entry's output. The name of the entry tells it.
 type Kind uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	List                // *.lst, *.acl: a pattern on each line (section 7.1, "-f"), neither quotes nor escapes
 	RegList             // *_reg.lst, *_reg.acl: of regular expressions
 	Format              // *_lf.*: a log-format string (lf-file)
-	Plain               // error pages, Lua, PEM: no syntax that is known here
+	Plain               // error pages, Lua, PEM: values stay as they are
 	Unknown             // all others: the strictest rule
 )
 
@@ -53,8 +53,7 @@ func (k Kind) String() string {
 		"a list of regular expressions", "a log-format string", "text without rules", "of no known use"}[k]
 }
 
-// places is a place where the output may stand at one point of a template, or a
-// set of them.
+// places is a set of places where the output may be at one point of a template.
 type places uint32
 
 const (
@@ -71,20 +70,20 @@ const (
 	dblBrace  // inside its braces: "${A"
 	single    // inside single quotes
 	comment   // behind an unquoted "#"
-	mapStart  // a line of a map with nothing but white space so far
+	mapStart  // a line of a map, with white space at most so far
 	mapKey
 	mapValue
-	crtStart      // a line of a crt-list with nothing so far
+	crtStart      // the start of a line of a crt-list
 	crtPath       // in its first word, the path of a certificate
 	crtOption     // in brackets, before an option or the value of one
 	crtOptionText // in one
 	crtWord       // behind them
-	listStart     // a line of a list of patterns with nothing but white space so far
+	listStart     // a line of a list of patterns, with white space at most so far
 	listText
 	plain
 )
 
-// start returns where a file or a macro begins.
+// start returns the place where a file or a macro begins.
 func (k Kind) start() places {
 	switch k {
 	case Map, RegMap:
@@ -104,7 +103,7 @@ func (k Kind) after(p places, text string) places {
 	if k.start() == plain || text == "" {
 		return p
 	}
-	// Only what follows the last line feed counts.
+	// Only the text behind the last line feed counts.
 	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
 		p, text = k.start(), text[i+1:]
 	}
@@ -114,8 +113,8 @@ func (k Kind) after(p places, text string) places {
 	return p
 }
 
-// step follows HAProxy for one byte of a line: parse_line in a configuration, and
-// what reads maps and lists elsewhere.
+// step follows HAProxy for one byte of a line: parse_line in a configuration, and the
+// readers of maps and lists elsewhere.
 func step(p places, c byte) places {
 	switch p {
 	case argument:
@@ -205,7 +204,7 @@ func stepCRT(p places, c byte) places {
 	case p != crtWord && !space:
 		return crtPath
 	}
-	return crtWord // also behind white space at the start, which is a word
+	return crtWord // also behind white space at the start: that counts as a word
 }
 
 // stepEntry is step in a line of a map or a list of patterns.
@@ -241,8 +240,8 @@ func afterValue(p places) places {
 	return p
 }
 
-// placeFor picks the one place whose rules make a value safe in all places of
-// the set, or says why there is none.
+// placeFor picks the place of the set whose rules make a value safe in all of them, or says
+// why there is none.
 func placeFor(p places) (place places, problem string) {
 	if p&(argEscape|dblEscape) != 0 {
 		return 0, `a value cannot stand right behind a backslash: write \\ for a backslash`
@@ -258,7 +257,7 @@ func placeFor(p places) (place places, problem string) {
 			return 0, "the value stands inside quotes in one branch, loop or use of this file and outside in another"
 		}
 	}
-	// From strict to lax; what is safe unquoted is safe in a comment too.
+	// From strict to lax. A value that is safe unquoted is safe in a comment too.
 	for _, strict := range []places{mapStart, mapKey, mapValue, crtStart, crtPath, crtOption, crtOptionText, crtWord, listStart, listText, argument, double, single, comment, plain} {
 		if p&strict != 0 {
 			return strict, ""

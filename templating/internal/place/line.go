@@ -2,12 +2,12 @@ package place
 
 import "strings"
 
-// mode is what kind of words a line has where it is.
+// mode is the kind of the next words of a line.
 type mode uint8
 
 const (
 	modeKeyword   mode = iota // nothing yet
-	modeUnknown               // nothing yet, in text that may be shown inside of another line
+	modeUnknown               // nothing yet, in text that another line may show
 	modeWords                 // behind the keyword
 	modeCondition             // behind if and unless, between ACLs
 	modeSample                // where the sample expression of an ACL stands
@@ -15,40 +15,40 @@ const (
 	modePatterns              // behind "--" or the first pattern
 )
 
-// line is how far HAProxy has read a line of a configuration. It is comparable,
-// and for one template it has few values.
+// line is HAProxy's position in a line of a configuration. It is comparable, and one
+// template has few different values.
 type line struct {
 	mode    mode
-	form    *form  // what is known of the words, nil for nothing
-	pending string // what the next words are, of the form and its options
+	form    *form  // the words of the line, nil if unknown
+	pending string // how HAProxy reads the next words, by the form and its options
 	braces  bool   // of an anonymous ACL
 	regexp  bool   // the patterns are regular expressions
 	numeric bool   // they may be numbers
 	cast    bool   // the next word may be a converter
 	fetched bool   // the name of the sample fetch of an ACL is complete
-	loose   bool   // behind an option that is not known, which may have a value
+	loose   bool   // behind an unknown option, which may have a value
 	lost    bool   // too many ways lead here to follow them all
 
-	apart bool // only the text of a macro stands before, and no line has ended
+	apart bool // the text of a macro began here, and no line of it has ended
 
 	begun bool   // a word has begun
 	text  bool   // it has text of the template already
-	value bool   // it has text that is not known
-	word  string // what is known of the word, where it may be a keyword
-	reads what   // how the word is read
+	value bool   // it has unknown text
+	word  string // the known part of the word, if it may be a keyword
+	reads what   // how HAProxy reads the word
 	in    inner
-	lone  string // the values that are arguments of a sample expression, a rune each
-	shape shape  // the word, as far as it may be one that HAProxy knows
-	key   string // what the table does not know: the keyword, or the option before the word
+	lone  string // values that are a whole argument of a sample expression, a rune each
+	shape shape  // the word, as long as it may be one that HAProxy knows
+	key   string // the keyword, or the option before the word, that the table does not know
 }
 
-// maxWord is the length at which a word cannot be a keyword any more.
+// maxWord bounds the length of a keyword.
 const maxWord = 48
 
-// more stands behind the letter of a word of which there may be any number.
+// more stands behind the letter of a word that may repeat.
 const more = "+"
 
-// expected says how the word is read that begins now.
+// expected says how HAProxy reads the word that begins now.
 func (l *line) expected() what {
 	if l.lost {
 		return asStrict
@@ -86,15 +86,15 @@ func (l *line) expected() what {
 	return asWord
 }
 
-// begin is called before the first byte, quote or value of a word.
+// begin starts a word, before its first byte, quote or value.
 func (l *line) begin() {
 	if !l.begun {
 		l.reads, l.begun, l.in = l.expected(), true, inner{}
 	}
 }
 
-// content goes over one byte of a word, without quotes and escapes. 0 stands
-// for a byte that is not known.
+// content reads one byte of a word, without quotes and escapes. 0 stands for an unknown
+// byte.
 func (l *line) content(c byte) {
 	l.begin()
 	if l.mode == modeCondition && c == '!' && l.word == "" && l.pending == "" {
@@ -131,13 +131,13 @@ func (l *line) content(c byte) {
 	}
 }
 
-// mayBeKeyword reports whether it matters what the word is.
+// mayBeKeyword reports whether the word may be a keyword or an option.
 func (l *line) mayBeKeyword() bool {
 	return !l.value && l.mode != modeSample && (l.pending == "" || l.reads == asMethod || l.reads == asWord || l.reads == asValue)
 }
 
-// unknown notes that the word is not known. Only the part before a parenthesis still
-// is, as in set-map({{ path }}).
+// unknown notes that the word is unknown, except for a part before a parenthesis, as in
+// set-map({{ path }}).
 func (l *line) unknown() {
 	name, _, inside := strings.Cut(l.word, "(")
 	if l.word, l.value = "", true; inside {
@@ -145,7 +145,7 @@ func (l *line) unknown() {
 	}
 }
 
-// shown goes over a value.
+// shown reads a value.
 func (l *line) shown(id int) {
 	l.begin()
 	l.shape = l.shape.with(hole(id))
@@ -167,7 +167,7 @@ func (l *line) option(word string) *form {
 	return l.form.options[word]
 }
 
-// end is called behind a word.
+// end ends a word.
 func (l *line) end() {
 	if !l.begun {
 		return
@@ -231,8 +231,8 @@ func (l *line) endKeyword(word string) {
 	}
 }
 
-// endChoice is called behind a word where the table has asWord, and reports
-// whether it was another one: an option or a condition may stand there too.
+// endChoice ends a word for which the table has asWord. It reports whether the word was an
+// option or began a condition, which may stand there too.
 func (l *line) endChoice(word string) bool {
 	rest := l.pending
 	f := l.find(word)
@@ -249,7 +249,7 @@ func (l *line) endChoice(word string) bool {
 // luaAction begins the names of actions that are written in Lua.
 const luaAction = "lua."
 
-// find returns the option that a word is, also one with parentheses.
+// find returns the option of a word, also one with parentheses.
 func (l *line) find(word string) *form {
 	f := l.option(word)
 	if i := strings.IndexByte(word, '('); f == nil && i >= 0 {

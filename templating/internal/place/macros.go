@@ -1,7 +1,7 @@
 package place
 
-// AfterText returns the points behind the text of a macro. It may end a line, or
-// be empty, unlike a value.
+// AfterText returns the points behind the text of a macro. Unlike a value, the text may end
+// a line, or be empty.
 func (t *Table) AfterText(p Points, id int) Points {
 	if t.Kind == Config {
 		return t.Join(t.AfterValue(p, id), t.set(point{place: argument, line: line{mode: modeUnknown}}))
@@ -25,7 +25,7 @@ const (
 	MayBeEmpty Ending = 4    // or it writes nothing
 )
 
-// Ending returns how the text of a macro ends whose body ends at p.
+// Ending returns how the text of a macro ends; p is the end of its body.
 func (t *Table) Ending(p Points) Ending {
 	ends, empty := EndsLine|EndsWord, Ending(0)
 	for _, s := range t.points(p) {
@@ -51,7 +51,7 @@ func (t *Table) Ending(p Points) Ending {
 	return ends | empty
 }
 
-// AfterMacro returns the points behind the text of a macro.
+// AfterMacro returns the points behind the text of a macro with a known ending.
 func (t *Table) AfterMacro(p Points, id int, end Ending) Points {
 	after := t.AfterValue(p, id)
 	switch end &^ MayBeEmpty {

@@ -5,33 +5,32 @@ import (
 	"strings"
 )
 
-// Values that are the first word of a line each, or a part of it, are refused
-// where one of them makes a keyword by itself. What several make together, a loop
-// over letters for example, is known once the line is written: marks say where such
-// values stand, and the words there are read when the run has ended.
+// A value can be the first word of a line, or a part of it. Escape refuses one that makes a
+// keyword by itself. Several values, for example of a loop over letters, may make a keyword
+// together. Marks note these values, and Check reads their words after the run.
 
-// Mark is where a value, or the text of a macro, was written at a site of which
-// [Site.First] says that its first word is read later.
+// Mark is the position of a value, or of the text of a macro, from a site with
+// [Site.First].
 type Mark struct {
 	At, End int // in the output
-	Site    int // its number
+	Site    int // the index of its site
 	Macro   bool
 }
 
-// EndOfItem stands between the texts of several items. No value that is escaped can
-// have it, nor can a configuration.
+// EndOfItem separates the texts of several items. Neither an escaped value nor a
+// configuration can contain it.
 const EndOfItem = "\x00"
 
-// Fault is what is wrong with an output as a whole.
+// Fault is an error of the output as a whole.
 type Fault struct {
 	Line    int   // of the output, from 1
-	Site    *Site // nil where it is not known
+	Site    *Site // nil if unknown
 	Message string
 }
 
-// Check finds what HAProxy would read otherwise than the template says: values that
-// together make the keyword of a line, a line of a map or a list that HAProxy would
-// read as two, and a rule whose condition is missing.
+// Check finds text that HAProxy would read differently from the template. It finds a
+// keyword made of several values, a line of a map or a list that HAProxy would split, and a
+// rule without condition.
 func Check(k Kind, text string, marks []Mark, sites []Site) *Fault {
 	for _, m := range marks {
 		if m.Site >= len(sites) || m.Macro && !sites[m.Site].Chosen {
@@ -67,14 +66,14 @@ func Check(k Kind, text string, marks []Mark, sites []Site) *Fault {
 	return nil
 }
 
-// maxMapLine is the longest line of a map with its line feed, in bytes. HAProxy
-// reads a map into a buffer of tune.bufsize, 16384 bytes with the NUL at its end
-// unless set otherwise, and takes what does not fit for the next line: a long
-// value would become an entry with a key of its own. So it does with a list.
+// maxMapLine is the longest line of a map or a list with its line feed, in bytes. HAProxy
+// reads lines into a buffer of tune.bufsize, by default 16384 bytes with the NUL. It reads
+// the rest of a longer line as the next line: the end of a long value would become an entry
+// of its own.
 const maxMapLine = 16383
 
-// BeginsLine says why a text that begins with a value cannot stand where a line
-// begins: its first word is a keyword, and not a name by itself.
+// BeginsLine says why a text that begins with a value cannot begin a line: its first word
+// is a keyword, and more words follow.
 func BeginsLine(text string) (why string) {
 	word, _ := firstWord(text, 0, 0)
 	if line := strings.TrimSpace(text); line != word && isKeyword(word) {
@@ -83,9 +82,8 @@ func BeginsLine(text string) (why string) {
 	return ""
 }
 
-// firstWord reads the first word of a line as HAProxy does, or the second one
-// behind "no" and "default", and reports whether what was written from a place
-// of the line to another is a part of it.
+// firstWord reads the first word of a line as HAProxy does, or the second one behind "no"
+// and "default". part reports whether the bytes between from and to are in the word.
 func firstWord(line string, from, to int) (word string, part bool) {
 	var b strings.Builder
 	place, begun, start := argument, false, 0
@@ -116,12 +114,12 @@ func firstWord(line string, from, to int) (word string, part bool) {
 	}
 }
 
-// conditional are the lines that HAProxy carries out always where "if" or "unless"
-// is their last word.
+// conditional has the rules that HAProxy always executes if "if" or "unless" is their last
+// word.
 var conditional = wordSet(`force-persist http-after-response http-request http-response ignore-persist redirect stick tcp-request tcp-response use-server use_backend`)
 
-// lacksCondition reports whether a line is a rule with nothing behind "if" or
-// "unless", as a macro or a branch that writes nothing there leaves one.
+// lacksCondition reports whether a line is a rule that ends with "if" or "unless". A macro
+// or a branch that writes nothing leaves such a rule.
 func lacksCondition(line string) bool {
 	line = strings.TrimRight(withoutComment(line), " \t\r\n")
 	if !strings.HasSuffix(line, "if") && !strings.HasSuffix(line, "unless") {
@@ -131,8 +129,8 @@ func lacksCondition(line string) bool {
 	if !conditional[word] {
 		return false
 	}
-	// What the rule has read before its last word says whether that begins a
-	// condition: in "set-header X if" it is the value.
+	// The words before the last one say whether it begins a condition: in "set-header X if"
+	// it is the value.
 	t := NewTable(Config)
 	s := t.afterOne(point{place: argument}, line)
 	if s.place != argument || s.line.mode == modeCondition {

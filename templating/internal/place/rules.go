@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// reserved are the words that mean something wherever HAProxy finds them as
-// words of their own, quoted or not.
+// reserved are the words with a meaning wherever HAProxy finds them alone, quoted or not.
 var reserved = map[string]bool{"if": true, "unless": true, "or": true, "||": true, "{": true, "}": true, "!": true}
 
-// braces is the one word that ends the patterns of an ACL, flags are those before them.
+// braces has the word that ends the patterns of an ACL, flags has the options before the
+// patterns.
 var (
 	braces = map[string]bool{"}": true}
 	flags  = wordSet("-f -i -m -n -M -u --")
@@ -33,19 +33,18 @@ var ( // constant in effect: Go has no array constants
 	quoteSpecial = setOf(`"\`)
 )
 
-// operators are words that HAProxy takes for one between numbers, and not for a
-// pattern (section 7.1.2).
+// operators are words that HAProxy reads as operators between numbers, not as patterns
+// (section 7.1.2).
 var operators = map[string]bool{"eq": true, "ge": true, "gt": true, "le": true, "lt": true}
 
 // maxHeader is the longest name of a header: HTX has a byte for its length.
 const maxHeader = 255
 
-// chosenLine is said of a value that would be the keyword of a line. Another
-// one makes a line that HAProxy does not accept.
+// chosenLine is the message for a value that would be the keyword of a line. HAProxy
+// rejects the line of any other value.
 const chosenLine = "a value cannot choose what a line is: use if or switch, or raw"
 
-// refuses says why the value cannot stand where it would, whatever stands
-// around it in its line.
+// refuses says why the value cannot stand at the site, "" if it can.
 func (r rule) refuses(s string, at *Site) string {
 	reads := &readings[r.reads]
 	if reads.choice != "" && s != "" {
@@ -109,7 +108,7 @@ func (r rule) refuses(s string, at *Site) string {
 	return r.refusesCharacters(s)
 }
 
-// refusesCharacters says which characters of a value have a meaning where it stands.
+// refusesCharacters refuses a value with characters that have a meaning in its place.
 func (r rule) refusesCharacters(s string) string {
 	reads := &readings[r.reads]
 	switch {
@@ -127,7 +126,7 @@ func (r rule) refusesCharacters(s string) string {
 	return ""
 }
 
-// refusesVariable keeps a value that begins the name of a variable to its stream.
+// refusesVariable refuses a variable of the process: its name would begin with the value.
 func refusesVariable(s string, r rule) string {
 	const scope = "proc."
 	if r.lead && s != "" && (strings.HasPrefix(s, scope) || strings.HasPrefix(scope, s)) {
@@ -142,8 +141,7 @@ func isInteger(s string) bool {
 	return digits != "" && strings.Trim(digits, "0123456789") == ""
 }
 
-// refusesWhole is about a value that is a word of its own, or may be with others
-// beside it.
+// refusesWhole checks a value that is a word of its own, alone or with other values.
 func (r rule) refusesWhole(s string, at *Site) string {
 	switch {
 	case s == "" && r.reads == asComment:
@@ -164,8 +162,8 @@ func (r rule) refusesWhole(s string, at *Site) string {
 	return ""
 }
 
-// refusesMade is about a word that the value makes with what stands beside it: the
-// text of the template and other values. Before and behind say which of them count.
+// refusesMade checks the word that the value makes with its neighbours: text of the
+// template and other values. before and behind say which neighbours count.
 func (r rule) refusesMade(s string, at *Site, before, behind bool) string {
 	if !r.inLine() || r.arg || len(at.shapes) == 0 {
 		return ""
@@ -203,7 +201,7 @@ func (r rule) refusesUnknown(s string) string {
 	return ""
 }
 
-// refusesAuth keeps both the name and the password of a user in their places.
+// refusesAuth refuses an empty name or password, and a colon in the name.
 func (r rule) refusesAuth(s string, at *Site) string {
 	switch {
 	case s == "":
@@ -214,13 +212,13 @@ func (r rule) refusesAuth(s string, at *Site) string {
 	return ""
 }
 
-// refusesAddress keeps a value from being nothing, several ports, or one that is
-// counted from that of the client.
+// refusesAddress refuses an empty value, a range of ports, and a port relative to the
+// client's.
 func refusesAddress(s string) string {
 	port := s[strings.LastIndexByte(s, ':')+1:]
 	from, to, isRange := strings.Cut(port, "-")
 	switch {
-	case s == "": // "server s :80" is the address that the client asked for, "bind :80" all there are
+	case s == "": // "server s :80" connects to the client's destination address, "bind :80" listens on all addresses
 		return "with an empty value here HAProxy takes another address or port: test it with if, or join the values, {{ a + b }}"
 	case strings.HasPrefix(s, "-") || strings.Contains(s, ":-") || !addressSet.only(s):
 		return "not a host, an IP address or a port"
@@ -230,14 +228,14 @@ func refusesAddress(s string) string {
 	return ""
 }
 
-// isQuantity reports whether a value begins with a digit, as no sample fetch does,
-// and has letters and digits only. An empty value cannot be a sample fetch.
+// isQuantity reports whether a value begins with a digit and has only letters, digits and
+// dots. No sample fetch begins with a digit, or is empty.
 func isQuantity(s string) bool {
 	return s == "" || s[0] >= '0' && s[0] <= '9' && numberSet.only(s)
 }
 
-// refusesFile keeps a value that is a part of a path to one name, and any value
-// from leading up, or nowhere.
+// refusesFile refuses "..", an empty value, and special characters of paths. A value inside
+// a path can only be one name.
 func (r rule) refusesFile(s string) string {
 	for _, part := range strings.Split(s, "/") {
 		if part == ".." {
@@ -245,7 +243,7 @@ func (r rule) refusesFile(s string) string {
 		}
 	}
 	switch {
-	case s == "": // "crt /certs/" is all that lies there, "/a.pem" another folder
+	case s == "": // "crt /certs/" loads the whole folder, "/a.pem" is in another folder
 		return "with an empty value here it is another path: test it with if, or join the values, {{ a + b }}"
 	case !r.first && (strings.Contains(s, "/") || strings.Contains(s, "..") || s == "."):
 		return "it stands in a path, and can only be a name in it"

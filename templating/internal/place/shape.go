@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// shape is a word of the output as far as the template says it: the characters of
-// its text, and a rune from firstHole for each value. It is followed only as long as
-// it may become a word that HAProxy knows, and is noShape otherwise.
+// shape is a word of the output: the characters of the template's text, and a rune from
+// firstHole for each value. It becomes noShape as soon as the word cannot be one that
+// HAProxy knows.
 type shape string
 
 const (
 	noShape   = shape("\U0010ffff")
-	firstHole = 0x10000  // of the value with the number 0
+	firstHole = 0x10000  // the value with the number 0
 	endOfName = '\ufffe' // behind the name of a converter
 )
 
@@ -26,7 +26,7 @@ func (s shape) joined() bool {
 	return s != noShape && !s.whole() && !strings.ContainsFunc(string(s), func(c rune) bool { return !isHole(c) })
 }
 
-// madeWords are all words that a value may not make with what stands beside it.
+// madeWords are all words that a value must not make with its neighbours.
 var madeWords = func() []string { // constant in effect
 	all := map[string]bool{}
 	for _, words := range []map[string]bool{reserved, flags, operators, converters} {
@@ -46,7 +46,7 @@ var madeWords = func() []string { // constant in effect
 	return list
 }()
 
-// begins has the beginnings of these words.
+// begins has all prefixes of these words.
 var begins = func() map[shape]bool { // constant in effect
 	all := map[shape]bool{}
 	for _, word := range madeWords {
@@ -57,8 +57,8 @@ var begins = func() map[shape]bool { // constant in effect
 	return all
 }()
 
-// with returns the shape with one more rune behind it. The value of a loop counts
-// twice in a row: more say nothing new.
+// with returns the shape with one more rune behind it. It keeps a repeated value of a loop
+// at most twice in a row: more would add nothing.
 func (s shape) with(c rune) shape {
 	if s == noShape || strings.HasSuffix(string(s), string(endOfName)) {
 		return s
@@ -96,8 +96,8 @@ func (s shape) with(c rune) shape {
 // anyText stands for any text in a pattern.
 const anyText rune = -1
 
-// pattern writes the shape with a value in place of the hole at an index, and any
-// text in place of the others. Before and behind say which sides count.
+// pattern returns the shape with a value in place of the hole at index, and any text in
+// place of the others. before and behind say which sides count.
 func (s shape) pattern(index int, value string, before, behind bool) []rune {
 	var list []rune
 	runes := []rune(s)
@@ -118,8 +118,8 @@ func (s shape) pattern(index int, value string, before, behind bool) []rune {
 	return list
 }
 
-// isRepeated reports whether a value is there more than once with nothing but values
-// between: how often, a loop decides.
+// isRepeated reports whether a value occurs more than once with only values between: a loop
+// decides how often.
 func isRepeated(runes []rune, i int) bool {
 	for _, way := range []int{-1, 1} {
 		for j := i + way; j >= 0 && j < len(runes) && isHole(runes[j]); j += way {
@@ -131,13 +131,12 @@ func isRepeated(runes []rune, i int) bool {
 	return false
 }
 
-// makes reports whether the word may be one of those when a value stands in the hole
-// of a number.
+// makes reports whether the shape may become one of the words with a value in hole id.
 func (s shape) makes(id int, value string, words map[string]bool, before, behind bool) bool {
 	if s.whole() {
 		return words[value]
 	}
-	if value == "" && s.joined() { // then the others make it, and they are asked
+	if value == "" && s.joined() { // the check of the other values covers this
 		return false
 	}
 	for i, c := range []rune(s) {
@@ -154,8 +153,8 @@ func (s shape) makes(id int, value string, words map[string]bool, before, behind
 	return false
 }
 
-// glob reports whether a word has the pattern. The last anyText takes as little as it
-// can: to try the others again would find nothing more.
+// glob reports whether a word matches the pattern. Only the last anyText backtracks: for
+// earlier ones a retry would find nothing more.
 func glob(pattern []rune, word string) bool {
 	p, w, behind, taken := 0, 0, -1, 0
 	for w < len(word) {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// point is one point of an output that the text before it leads to: the quotes
-// and escapes of its line, and in a configuration what HAProxy takes the line
-// for.
+// point is one position in an output, as the text before it determines it: the quotes and
+// escapes of its line, and in a configuration HAProxy's position in the line.
 type point struct {
 	place places
 	line  line
@@ -25,11 +24,11 @@ type Table struct {
 	list   []point
 	index  map[point]rune
 	shapes map[int][]shape // of the words in which a value stands
-	lone   map[int]bool    // an argument of a sample expression
+	lone   map[int]bool    // values that are a whole argument of a sample expression
 }
 
-// maxPoints is how many points are followed at one point of a template. Beyond it
-// values are held to the rules of every place.
+// maxPoints bounds the points at one position of a template. Beyond it the strictest rule
+// applies to values.
 const maxPoints = 24
 
 func NewTable(k Kind) *Table {
@@ -53,9 +52,9 @@ func (t *Table) merge(runes []rune) Points {
 	return Points(runes)
 }
 
-// lose merges all points with the same quotes into one whose line is not known, but
-// for points at the start of a line. A merged point stays, so that the walk around a
-// loop comes to an end.
+// lose merges all points with the same quotes into one with an unknown line. It keeps
+// points at the start of a line. A merged point stays merged, so the walk around a loop
+// ends.
 func (t *Table) lose(runes []rune) []rune {
 	var kept []rune
 	for _, id := range runes {
@@ -75,7 +74,7 @@ func (t *Table) id(p point) rune {
 	id, ok := t.index[p]
 	if !ok {
 		id = rune(len(t.list))
-		if id >= 0xd800 { // where runes have a gap
+		if id >= 0xd800 { // skips the surrogates
 			id += 0x800
 		}
 		t.index[p] = id
@@ -106,10 +105,11 @@ func (t *Table) Join(p, q Points) Points {
 	return t.merge(append([]rune(p), []rune(q)...))
 }
 
-// Start returns where an entry begins.
+// Start returns the start of an entry.
 func (t *Table) Start() Points { return t.set(point{place: t.Kind.start()}) }
 
-// StartApart returns where text begins that may be shown anywhere.
+// StartApart returns the start of a text that a template may show anywhere, such as a
+// macro's.
 func (t *Table) StartApart() Points {
 	s := point{place: t.Kind.start()}
 	if t.Kind == Config {
@@ -131,8 +131,7 @@ func (t *Table) After(p Points, text string) Points {
 }
 
 func (t *Table) afterOne(s point, text string) point {
-	// Only the line that the text ends and the one that it leaves open count, but in a
-	// log-format string, which has no lines.
+	// Only the first line and the open last line count. A log-format string has no lines.
 	if first, last := strings.IndexByte(text, '\n'), strings.LastIndexByte(text, '\n'); first >= 0 && t.Kind != Format {
 		for i := range first {
 			t.step(&s, text[i])
@@ -146,7 +145,7 @@ func (t *Table) afterOne(s point, text string) point {
 	return s
 }
 
-// finish is called where the line of a point ends.
+// finish ends the word of a point, and notes its shape for each value in it.
 func (t *Table) finish(s *point) {
 	if word := s.line.shape; word != noShape {
 		for _, c := range word {
@@ -161,14 +160,14 @@ func (t *Table) finish(s *point) {
 	s.line.end()
 }
 
-// Finish is called where a text ends that is shown by itself.
+// Finish ends a text of its own.
 func (t *Table) Finish(p Points) {
 	for _, s := range t.points(p) {
 		t.finish(&s)
 	}
 }
 
-// step goes over one byte of a line.
+// step reads one byte of a line.
 func (t *Table) step(s *point, c byte) {
 	before := s.place
 	s.place = step(before, c)
@@ -210,7 +209,7 @@ func (t *Table) step(s *point, c byte) {
 	}
 }
 
-// escaped goes over a byte behind a backslash.
+// escaped reads a byte behind a backslash.
 func (l *line) escaped(c byte) {
 	switch c {
 	case ' ', '#', '"', '\'', '\\', '$':
@@ -235,28 +234,28 @@ func (t *Table) AfterValue(p Points, id int) Points {
 	return t.set(list...)
 }
 
-// rule says what escape does with a value that stands at a point.
+// rule says how escape treats a value at a point.
 type rule struct {
 	place   places
 	reads   what
-	first   bool // the word, or the argument, begins with the value
-	lead    bool // or with other values
-	word    bool // only values of the word stand before the value
-	bare    bool // and neither a quote nor a value
+	first   bool // nothing stands before the value in the word or the argument
+	lead    bool // at most other values stand before it there
+	word    bool // no text of the template stands before the value in the word
+	bare    bool // nothing stands before the value in the word, not even a quote
 	negated bool // behind the ! of a condition
 	arg     bool // it is an argument of a sample fetch or converter
-	named   bool // which has to be something
+	named   bool // the argument must not be empty
 	quote   sampleState
 
-	key  string // what the table does not know
-	form *form  // the line has options, and the value may be read as one
+	key  string // the keyword or option that the table does not know, or the name of the fetch
+	form *form  // the options of the line, if HAProxy may read the value as one
 
-	numeric bool // it may be a pattern of a number
+	numeric bool // it may be a numeric pattern
 	cast    bool // behind a sample expression, where a converter may stand
 }
 
-// rules returns what to do with a value in all points of a set, or says why it
-// cannot stand there.
+// rules returns the rules for a value at all points of a set, or says why it cannot stand
+// there.
 func (t *Table) rules(p Points) (rules []rule, problem string) {
 	var set places
 	for _, s := range t.points(p) {
@@ -268,7 +267,7 @@ func (t *Table) rules(p Points) (rules []rule, problem string) {
 	}
 	for _, s := range t.points(p) {
 		if s.place == comment && place != comment {
-			continue // what is safe as an argument is so in a comment
+			continue // a value that is safe as an argument is safe in a comment
 		}
 		if t.Kind != Config || s.place == comment {
 			s.line = t.Kind.line(s)
@@ -284,7 +283,7 @@ func (t *Table) rules(p Points) (rules []rule, problem string) {
 	return rules, ""
 }
 
-// line returns how a value is read in a file without lines of a configuration.
+// line returns the line of a value in a comment, or in a file that is no configuration.
 func (k Kind) line(s point) line {
 	l := line{begun: true, reads: asComment}
 	switch {
@@ -346,8 +345,8 @@ func (s point) rule() (r rule, problem string) {
 	return r, ""
 }
 
-// BeginsText reports whether what is shown may be the first word of text that
-// may stand anywhere.
+// BeginsText reports whether a value at p may be the first word of a text that may stand
+// anywhere.
 func (t *Table) BeginsText(p Points) bool {
 	return slices.ContainsFunc(t.points(p), func(s point) bool {
 		r, _ := s.rule()
@@ -362,7 +361,7 @@ func (in *inner) regexpProblem() string {
 	return ""
 }
 
-// inSample turns the rule into that of an argument of a sample expression.
+// inSample turns the rule into one for an argument of a sample expression.
 func (r rule) inSample(in inner) (rule, string) {
 	switch in.sample {
 	case sampleName, sampleEnd:

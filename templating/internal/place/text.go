@@ -12,14 +12,14 @@ import (
 
 var errNil = errors.New("the value is nil")
 
-// Text returns the text of a value, as it is shown where nothing needs escaping.
+// Text returns the text of a value without escaping.
 func Text(v any) (string, error) {
 	text, _, err := textOf(v)
 	return text, err
 }
 
-// textOf is [Text]; digits reports a text that cannot mean anything, wherever it
-// stands: of a boolean or a number without a sign.
+// textOf is [Text]; digits reports a text that is harmless in every place: a boolean, or an
+// integer without a sign.
 func textOf(v any) (text string, digits bool, err error) {
 	switch v := v.(type) {
 	case string:
@@ -58,16 +58,16 @@ func textOf(v any) (text string, digits bool, err error) {
 	return "", false, fmt.Errorf("a value of type %T has no text: show its fields or elements", v)
 }
 
-// protoMessage is a protobuf message. Its String is a dump of all fields, for logs:
-// that of a Secret has the data.
+// protoMessage is a protobuf message. Its String dumps all fields, and for a Secret the
+// data.
 type protoMessage interface {
 	Marshal() ([]byte, error)
 	Size() int
 }
 
-// ownText returns the text that the methods of a value give it; ok is false
-// where there is none. JSON comes first, since the types of Kubernetes have
-// there what a manifest has: a metav1.Time is in UTC, a metav1.Duration "5s".
+// ownText returns the text from the methods of a value; ok is false without one. JSON comes
+// first, because it gives the types of Kubernetes the text of a manifest: a metav1.Time in
+// UTC, a metav1.Duration as "5s".
 func ownText(v any) (text string, ok bool, err error) {
 	if v, is := v.(json.Marshaler); is {
 		if text, ok, err := scalarText(v); ok {
@@ -92,8 +92,7 @@ func ownText(v any) (text string, ok bool, err error) {
 	return "", false, nil
 }
 
-// scalarText returns what a value is in JSON; ok is false where that is an
-// object or a list.
+// scalarText returns the text of a value's JSON; ok is false for an object or a list.
 func scalarText(v json.Marshaler) (text string, ok bool, err error) {
 	b, err := v.MarshalJSON()
 	switch {
@@ -110,8 +109,8 @@ func scalarText(v json.Marshaler) (text string, ok bool, err error) {
 	return text, true, err
 }
 
-// Shorten quotes a value for an error message, at most 40 characters of it: it
-// may be hostile, long or secret.
+// Shorten quotes at most 40 bytes of a value for an error message: the value may be
+// hostile, long or secret.
 func Shorten(s string) string {
 	const most = 40
 	if len(s) > most {

@@ -6,7 +6,7 @@ import (
 	"github.com/open2b/scriggo/ast"
 )
 
-// bound puts a call of Grow into the body of a loop whose text goes to a buffer.
+// bound adds a call of Grow to the body of a loop whose text goes to a buffer.
 func (t *Tree) bound(loop ast.Node, body []ast.Node) []ast.Node {
 	if t.buffered == 0 || t.bounded[loop] {
 		return body
@@ -20,8 +20,8 @@ func (t *Tree) bound(loop ast.Node, body []ast.Node) []ast.Node {
 	return append([]ast.Node{ast.NewCall(pos, ast.NewIdentifier(pos, Grow), []ast.Expression{number(pos, size)}, false)}, body...)
 }
 
-// textSize returns the length of the text of statements, without that of loops and
-// macros in them, which are bounded themselves.
+// textSize returns the length of the text of statements. Loops and macros in them do not
+// count: they have bounds of their own.
 func textSize(n ast.Node) (size int) {
 	children(n, func(n ast.Node) {
 		switch n := n.(type) {
@@ -35,8 +35,8 @@ func textSize(n ast.Node) (size int) {
 	return size
 }
 
-// guard puts Enter and Leave into a macro, and Function into a function: Scriggo 0.60
-// fails on a deferred call of Leave, and evaluates arguments of a return after it.
+// guard adds Enter and Leave to a macro, and Function to a function. It adds no deferred
+// Leave: Scriggo 0.60 fails on it, and evaluates the arguments of a return after it.
 func guard(fn *ast.Func) {
 	call := func(name string) ast.Node {
 		return ast.NewCall(fn.Pos(), ast.NewIdentifier(fn.Pos(), name), nil, false)
@@ -49,8 +49,7 @@ func guard(fn *ast.Func) {
 	fn.Body.Nodes = append(append([]ast.Node{call(Enter)}, fn.Body.Nodes...), call(Leave))
 }
 
-// beforeReturns puts a statement before each return of a body, but not of the
-// functions in it.
+// beforeReturns adds a statement before each return of a body, except in its functions.
 func beforeReturns(v reflect.Value, statement func() ast.Node) {
 	around(v, func(n ast.Node) []ast.Node {
 		if _, ok := n.(*ast.Return); ok {
@@ -60,7 +59,7 @@ func beforeReturns(v reflect.Value, statement func() ast.Node) {
 	})
 }
 
-// around replaces each statement of a body, but not of the functions in it.
+// around replaces each statement of a body, except in its functions.
 func around(v reflect.Value, replace func(ast.Node) []ast.Node) {
 	into := func(v reflect.Value) bool {
 		switch v.Interface().(type) {

@@ -12,18 +12,18 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/origin"
 )
 
-// compiler is held while Scriggo compiles: version 0.60 keeps what it finds out
-// about the predeclared constants, such as true, in variables of its own, so two
-// engines that compile at once would race.
+// compiler allows one compilation at a time. Scriggo 0.60 keeps facts about predeclared
+// constants, such as true, in global variables: two engines that compile at once would
+// race.
 var compiler sync.Mutex
 
-// Build compiles the entry. Functions are those of the names that no template can
-// spell; they replace others of [Names.Globals].
+// Build compiles the entry. functions have the names that no template can spell; they
+// replace functions of [Names.Globals].
 func (t *Tree) Build(functions native.Declarations) (tpl *scriggo.Template, found []*origin.Problem) {
 	globals := maps.Clone(t.names.Globals)
 	maps.Copy(globals, functions)
 	defer func() {
-		if v := recover(); v != nil { // the compiler panics on what it did not foresee
+		if v := recover(); v != nil { // Scriggo's compiler panics on some templates
 			tpl, found = nil, []*origin.Problem{{File: t.entry, Message: fmt.Sprint(v)}}
 		}
 	}()
@@ -49,7 +49,7 @@ func (t *Tree) Build(functions native.Declarations) (tpl *scriggo.Template, foun
 	return tpl, nil
 }
 
-// found gives the errors of a compilation their places.
+// found gives the errors of a compilation their positions.
 func (t *Tree) found(err error) []*origin.Problem {
 	var build *scriggo.BuildError
 	var all problems

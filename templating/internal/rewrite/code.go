@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Code iterates over the code of a template: over what stands between its
-// delimiters, without comments, quoted texts and raw blocks. Each piece is given by
-// where it starts and ends, in bytes.
+// Code iterates over the code of a template: the text between its delimiters, without
+// comments, quoted texts and raw blocks. It yields the start and the end of each piece, in
+// bytes.
 func Code(text string) iter.Seq2[int, int] {
 	return func(yield func(start, end int) bool) {
 		c := codeReader{text: text}
@@ -22,24 +22,23 @@ func Code(text string) iter.Seq2[int, int] {
 	}
 }
 
-// Bounds of what Scriggo reads. It goes down nested code by recursion, and a Go
-// stack that overflows ends the whole process.
+// Bounds of Scriggo's input. Scriggo reads nested code by recursion, and a Go stack that
+// overflows ends the whole process.
 const (
 	maxCode = 128 << 10 // bytes between two delimiters, without quoted texts
 	maxFile = 4 << 20   // bytes of a file
 )
 
-// codeProblem is why Scriggo must not see a text, and at which byte.
+// codeProblem says why Scriggo must not read a text, and at which byte.
 type codeProblem struct {
 	at      int
 	message string
 }
 
-// prepare returns a template as Scriggo is to see it. To Scriggo raw is a keyword
-// ("{% raw %}"), so that a function cannot have that name: calls of raw are written
-// as calls of Raw, one byte for one, so that no position moves. What would end the
-// process is refused: Scriggo 0.60 reads templates in a goroutine of its own, where
-// nothing recovers a panic.
+// prepare returns the text of a template for Scriggo. Scriggo has a keyword raw ("{% raw
+// %}"), so no function can have this name: prepare turns calls of raw into calls of Raw.
+// That keeps all positions. prepare refuses text that would end the process: Scriggo 0.60
+// reads templates in a goroutine of its own, where nothing recovers a panic.
 func prepare(text string) (string, *codeProblem) {
 	if len(text) > maxFile {
 		return "", &codeProblem{0, "the file is too long"}
@@ -58,8 +57,8 @@ func prepare(text string) (string, *codeProblem) {
 	return string(out), c.problem
 }
 
-// Constants in effect. A macro or a block with a format of its own is refused,
-// since the lexer panics on some tags of HTML in it.
+// Constants in effect. The reader refuses a macro or a block with a format of its own:
+// Scriggo's lexer panics on some HTML tags in it.
 var (
 	callOfRaw = regexp.MustCompile(`\braw\(`)
 	rawBlock  = regexp.MustCompile(`^\s*raw(?:\s+(\S+))?\s*$`)
@@ -71,16 +70,16 @@ func leaveOutType(name string) string {
 	return "leave out the type " + name + ": the text of a macro has the one that is not escaped twice"
 }
 
-// codeReader reads a template as Scriggo's lexer does, and stops where that one
-// stops: errors of syntax are Scriggo's to tell.
+// codeReader reads a template as Scriggo's lexer does, and stops where the lexer stops:
+// Scriggo reports errors of syntax.
 type codeReader struct {
 	text    string
 	at      int
-	pieces  [][2]int // of the code that was read last
+	pieces  [][2]int // of the last code
 	problem *codeProblem
 }
 
-// next reads on to the end of the next code, and reports whether there is any.
+// next reads to the end of the next code, and reports whether there is any.
 func (c *codeReader) next() bool {
 	for c.problem == nil {
 		i := strings.IndexByte(c.text[c.at:], '{')
@@ -116,7 +115,7 @@ func (c *codeReader) stop(at int, message string) {
 	}
 }
 
-// comment skips a comment, which may have others in it.
+// comment skips a comment and the comments nested in it.
 func (c *codeReader) comment() {
 	start, nested := c.at, 0
 	for c.at += 2; nested >= 0; c.at++ {
@@ -139,7 +138,7 @@ func (c *codeReader) comment() {
 	}
 }
 
-// code reads code up to a delimiter, and goes behind it.
+// code reads code up to a delimiter, and skips the delimiter.
 func (c *codeReader) code(opening int, end string) {
 	begin := c.at + opening
 	start, braces, most := begin, 0, begin+maxCode
@@ -184,7 +183,7 @@ func (c *codeReader) code(opening int, end string) {
 	cut(len(c.text))
 }
 
-// skip returns what is behind the next end.
+// skip returns the position behind the next end.
 func (c *codeReader) skip(end string) int {
 	i := strings.Index(c.text[c.at:], end)
 	if i < 0 {
@@ -193,7 +192,7 @@ func (c *codeReader) skip(end string) int {
 	return c.at + i + len(end)
 }
 
-// quoted returns what is behind a string or a character.
+// quoted returns the position behind a string or a character.
 func (c *codeReader) quoted(quote byte) int {
 	for i := c.at + 1; i < len(c.text); i++ {
 		switch ch := c.text[i]; {
@@ -208,8 +207,8 @@ func (c *codeReader) quoted(quote byte) int {
 	return len(c.text)
 }
 
-// statement looks at the statement that was read last: it skips the content of a
-// raw block.
+// statement checks the last statement. If it opens a raw block, statement skips the content
+// of the block.
 func (c *codeReader) statement() {
 	var code strings.Builder
 	for _, p := range c.pieces {
@@ -222,7 +221,7 @@ func (c *codeReader) statement() {
 	if m := rawBlock.FindStringSubmatch(code.String()); m != nil {
 		end, err := regexp.Compile(`\{%[\s\pC]*end(?:[\s\pC]+raw)?[\s\pC]*` + regexp.QuoteMeta(m[1]) + `[\s\pC]*%\}`)
 		var at []int
-		if err == nil { // else the marker is not UTF-8, which Scriggo refuses
+		if err == nil { // otherwise the marker is not UTF-8; Scriggo refuses it
 			at = end.FindStringIndex(c.text[c.at:])
 		}
 		if at != nil {

@@ -8,16 +8,16 @@ import (
 	"github.com/open2b/scriggo/ast"
 )
 
-// resultType finds macros and using blocks that declare a type of their own
-// for their text: the escaper would take it for a value.
+// resultType refuses macros and using blocks that declare a type for their text: the
+// escaper would treat such text as a value.
 func (t *Tree) resultType(typ ast.Expression) {
 	if id, ok := typ.(*ast.Identifier); ok && id != nil && (id.Name == "string" || formatTypes[id.Name] && id.Name != "json") {
 		t.fail(t.file, id.Pos(), leaveOutType(id.Name))
 	}
 }
 
-// expressions finds what has a text of its own inside expressions: macros,
-// function literals and rendered files.
+// expressions finds the parts of expressions with a text of their own: macros, function
+// literals and rendered files.
 func (t *Tree) expressions(n ast.Node) {
 	defer func(depth int) { t.depth = depth }(t.depth)
 	if isNil(n) || !t.deeper(n) {
@@ -32,7 +32,7 @@ func (t *Tree) expressions(n ast.Node) {
 		t.extension(n, n.Path)
 		t.buffered++
 		start := t.points.StartApart()
-		delete(t.trees, visit{n.Tree, start}) // it may have been walked unbuffered
+		delete(t.trees, visit{n.Tree, start}) // an earlier walk may have been unbuffered
 		t.points.Finish(t.tree(n.Tree, start))
 		t.buffered--
 		return
@@ -44,7 +44,7 @@ func (t *Tree) expressions(n ast.Node) {
 		case "include", "include_all":
 			t.includes = true
 		case "first_seen":
-			t.Assigns = true // one run for all items would remember the ones before
+			t.Assigns = true // one run for all items would remember earlier items
 		}
 		return
 	case *ast.Var:
@@ -70,7 +70,7 @@ func (t *Tree) expressions(n ast.Node) {
 	children(n, t.expressions)
 }
 
-// function walks a macro or a function, once.
+// function walks a macro or a function once.
 func (t *Tree) function(n *ast.Func) {
 	if t.macros[n] {
 		return
@@ -86,7 +86,7 @@ func (t *Tree) function(n *ast.Func) {
 			t.resultType(result.Type)
 		}
 	}
-	name := t.macro // of a function literal: it may write the text of the macro
+	name := t.macro // for a function literal: it may write the text of the macro
 	if n.Ident != nil {
 		name = n.Ident.Name
 	}
@@ -99,7 +99,7 @@ func (t *Tree) function(n *ast.Func) {
 // formatTypes are Scriggo's names for text that needs no escaping.
 var formatTypes = map[string]bool{"html": true, "css": true, "js": true, "json": true, "markdown": true}
 
-// children calls visit for each node that a node has right below it.
+// children calls visit for each direct child of a node.
 func children(n ast.Node, visit func(n ast.Node)) {
 	if v := reflect.ValueOf(n); v.Kind() == reflect.Pointer {
 		walk(v.Elem(), func(v reflect.Value) bool {
@@ -112,9 +112,9 @@ func children(n ast.Node, visit func(n ast.Node)) {
 	}
 }
 
-// walk goes over all that a value leads to, by reflection, so that no kind of node is
-// forgotten. It goes into what is not nil where into says so, and calls behind, unless
-// nil, after the elements of each list.
+// walk visits all values below a value by reflection, so it misses no kind of node. It
+// enters a pointer or an interface if into returns true. It calls behind, unless nil, after
+// the elements of each list.
 func walk(v reflect.Value, into func(v reflect.Value) bool, behind func(list reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
@@ -166,7 +166,7 @@ func number(pos *ast.Position, n int) *ast.BasicLiteral {
 	return ast.NewBasicLiteral(pos, ast.IntLiteral, strconv.Itoa(n))
 }
 
-// assigned notes that what an expression names is changed.
+// assigned notes that the template changes the variable of an expression.
 func (t *Tree) assigned(expr ast.Expression) {
 	switch e := expr.(type) {
 	case *ast.Identifier:

@@ -9,15 +9,15 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// Bounds of what a template may say. Beyond, Scriggo takes minutes or the memory of
-// the process, while it compiles or in a single step of a render.
+// Bounds of a template. Beyond them Scriggo takes minutes, or the memory of the process, to
+// compile or for a single step of a render.
 const (
-	maxTree  = 1000      // statements and expressions in each other
-	maxWalk  = 512 << 10 // of these in all, once for each turn of the loops around until all places are known
+	maxTree  = 1000      // depth of nested statements and expressions
+	maxWalk  = 512 << 10 // visits of statements and expressions; the walk visits the body of a loop until it knows all places
 	maxConst = 1 << 20   // bytes of a constant text
 )
 
-// deeper is called with each node, and reports whether its children may be visited.
+// deeper counts a node, and reports whether the walk may visit its children.
 func (t *Tree) deeper(n ast.Node) bool {
 	t.depth++
 	t.visits++
@@ -38,7 +38,7 @@ type textAt struct {
 	from place.Points
 }
 
-// after returns where a text ends. It is read once from each place.
+// after returns the points behind a text. It reads the text once from each place.
 func (t *Tree) after(p place.Points, n *ast.Text) place.Points {
 	end, ok := t.texts[textAt{n, p}]
 	if !ok {
@@ -48,7 +48,7 @@ func (t *Tree) after(p place.Points, n *ast.Text) place.Points {
 	return end
 }
 
-// limit refuses what could take any amount of memory, and has make look at its length.
+// limit refuses code that could take any amount of memory, and makes make check its length.
 func (t *Tree) limit(n ast.Node) {
 	switch n := n.(type) {
 	case *ast.ArrayType:
@@ -106,8 +106,8 @@ func (t *Tree) literal(expr, typ ast.Expression) {
 	}
 }
 
-// constant returns how many bytes an expression has if it is a constant text. It does
-// not look deeper than [Tree.deeper] lets anything lie.
+// constant returns the length of a constant text in bytes, 0 for other expressions. It
+// stops at the depth that [Tree.deeper] allows.
 func (t *Tree) constant(expr ast.Expression, depth int) int {
 	if depth > maxTree {
 		return 0
@@ -129,7 +129,7 @@ func (t *Tree) constant(expr ast.Expression, depth int) int {
 	return 0
 }
 
-// length has each length that make is given looked at.
+// length adds a check to each length of a make call.
 func (t *Tree) length(n *ast.Call) {
 	if !isName(n.Func, "make") || t.names.Globals["make"] != nil || len(n.Args) < 2 {
 		return

@@ -12,16 +12,15 @@ import (
 // iteaName is Scriggo's name for the text of a using statement.
 const iteaName = "itea"
 
-// beginners are the macros whose text begins with a value, by name: what it is
-// in a line is known where the macro is shown. Each has the macros that its text
-// may begin with.
+// beginners are the macros whose text begins with a value, by name. The place of that value
+// is known only where a template shows the macro. Each macro has the macros that may begin
+// its text.
 type beginners map[string]map[string]bool
 
-// itself is an element of a macro whose own values begin it.
+// itself is the element for a macro that begins with a value of its own.
 const itself = ""
 
-// noteBeginner notes that the text of the macro that is walked may begin with an
-// expression.
+// noteBeginner notes that the text of the current macro may begin with an expression.
 func (t *Tree) noteBeginner(expr ast.Expression, p place.Points) {
 	if t.macro == "" || !t.points.BeginsText(p) || t.makesSafe(expr) {
 		return
@@ -55,8 +54,8 @@ func (b beginners) has(macro string) bool {
 	return macro != "" && find(macro)
 }
 
-// noteEnding notes how the text of a macro ends. Those of one name end in one way, or
-// nothing is known of them.
+// noteEnding notes how the text of a macro ends. If two macros of one name end differently,
+// the ending is unknown.
 func (t *Tree) noteEnding(name string, body *ast.Block, end place.Ending) {
 	if was, ok := t.endings[name]; ok && was != end {
 		if t.assumed[name] {
@@ -67,7 +66,7 @@ func (t *Tree) noteEnding(name string, body *ast.Block, end place.Ending) {
 	t.endings[name] = end
 }
 
-// endingOf returns how the text of the macro ends that an expression calls.
+// endingOf returns the ending of the macro that an expression calls.
 func (t *Tree) endingOf(expr ast.Expression) place.Ending {
 	call, ok := expr.(*ast.Call)
 	if !ok || isName(call.Func, "indent") {
@@ -79,8 +78,8 @@ func (t *Tree) endingOf(expr ast.Expression) place.Ending {
 	return end
 }
 
-// callee returns the name of the macro that an expression shows, as far as it
-// stands there, or that of a variable.
+// callee returns the name of the macro or variable that an expression shows, "" if the
+// expression does not name one.
 func callee(expr ast.Expression) string {
 	switch e := expr.(type) {
 	case *ast.Identifier:
@@ -112,8 +111,8 @@ func (t *Tree) noteAlias(lhs []ast.Expression, rhs []ast.Expression) {
 	}
 }
 
-// makesSafe reports whether an expression calls a function of the host that
-// answers for its text itself, such as raw.
+// makesSafe reports whether an expression calls a function of the host with safe text, such
+// as raw.
 func (t *Tree) makesSafe(expr ast.Expression) bool {
 	call, ok := expr.(*ast.Call)
 	if !ok {

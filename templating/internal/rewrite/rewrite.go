@@ -11,29 +11,29 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// Names that no template can spell, of the functions that are put into a tree.
+// Names, which no template can spell, of the functions that Tree calls.
 const (
 	Escape   = "escape "            // (value, number of its site): its text
-	Buffered = "escape in a macro " // the same for what does not go to the output at once
+	Buffered = "escape in a macro " // the same for text that does not go to the output at once
 	First    = "escape first word " // the same for a site with First
-	Grow     = "grow "              // (bytes): at each turn of a loop in a macro, with its text
+	Grow     = "grow "              // (bytes): at each turn of a loop in a macro, with the size of its text
 	Enter    = "enter "             // (): at the start of each macro
 	Leave    = "leave "             // (): at its end and before each of its returns
 	Function = "enter function "    // (): at the start of each function
-	Bind     = "bind snippet "      // (name, 1 where its text begins with a value, macro)
+	Bind     = "bind snippet "      // (name, 1 if its text begins with a value, macro)
 	Debug    = "debug "             // (file, line, column, values...)
-	Grown    = "grown "             // (value): behind what puts texts or lists together
-	Length   = "length "            // (length): what make is given
+	Grown    = "grown "             // (value): behind a statement that joins texts or lists
+	Length   = "length "            // (length): an argument of make
 )
 
-// Names is what templates see by name. It can be used for many trees.
+// Names has the names that templates see. Many trees can share it.
 type Names struct {
 	Globals native.Declarations
-	Vars    map[string]bool // those of Globals that are variables of the host
+	Vars    map[string]bool // the names of Globals that are variables of the host
 	methods func() map[string]variadicMethod
 }
 
-// NewNames returns the names of globals, which are not changed afterwards.
+// NewNames returns the names of globals. Do not change globals afterwards.
 func NewNames(globals native.Declarations, vars map[string]bool) *Names {
 	return &Names{globals, vars, sync.OnceValue(func() map[string]variadicMethod { return variadicMethods(globals) })}
 }
@@ -44,12 +44,13 @@ type Tree struct {
 	// Sites are the shown values, Spots the statements of a traced template.
 	Sites []place.Site
 	Spots []origin.Spot
-	// Used are the variables of the host that occur. Assigns reports that the
-	// template changes one, or remembers something else from one item to the next.
+	// Used has the names in the template, true for variables of the host. Assigns reports
+	// that the template changes such a variable, or keeps other state from one item to the
+	// next.
 	Used    map[string]bool
 	Assigns bool
 
-	// NoUses has a traced template not say of which variables its statements are made.
+	// NoUses leaves the variables of statements out of a traced template.
 	NoUses bool
 
 	src      *Sources
@@ -57,42 +58,42 @@ type Tree struct {
 	names    *Names
 	traced   bool
 	snippets []Snippet // all that there are
-	included []Snippet // those of the kind of the entry, nil where it includes none
+	included []Snippet // snippets of the entry's kind, nil if it includes none
 	includes bool
 	problems problems
 
 	points *place.Table
-	// macro is the one whose body is walked, beginners are those whose text
-	// begins with a value.
+	// macro is the macro whose body the walk is in. The text of beginners begins with a
+	// value.
 	macro     string
 	beginners beginners
 	endings   map[string]place.Ending
-	assumed   map[string]bool // of which the ending was used
-	begins    []func()        // write what is known of them into the tree
+	assumed   map[string]bool // macros whose ending the walk used
+	begins    []func()        // write the known beginners into the tree
 
 	shows    []*shown
 	byNode   map[*ast.Show]*shown
 	imported map[*ast.Tree]bool     // files that only declare
-	trees    map[visit]place.Points // the end of a file, by where it began
+	trees    map[visit]place.Points // the end of a file, by its start
 	loops    []*loop
 	file     string
 	macros   map[*ast.Func]bool
 	bounded  map[ast.Node]bool
 	packages map[string]bool // imported files
-	// buffered is above zero inside text that goes to a buffer before it goes to
-	// the output, where nothing else bounds it.
+	// buffered is above zero inside text that goes to a buffer before the output. Nothing
+	// else bounds such text.
 	buffered int
-	values   int // expressions that are shown
+	values   int // shown expressions
 
-	depth     int // of the node that is walked; see limits.go
+	depth     int // of the current node; see limits.go
 	visits    int // of nodes
 	tooDeep   bool
 	constants map[string]int // sizes by name
 	texts     map[textAt]place.Points
 }
 
-// New returns what rewrites an entry whose output is of a kind. A traced template says
-// before each statement where it is.
+// New returns a Tree that rewrites an entry; kind is the kind of its output. A traced
+// template calls the recorder before each statement.
 func New(src *Sources, entry string, kind place.Kind, names *Names, snippets []Snippet, traced bool) *Tree {
 	return &Tree{src: src, entry: entry, names: names, snippets: snippets, traced: traced, Used: map[string]bool{},
 		points: place.NewTable(kind), beginners: beginners{}, endings: map[string]place.Ending{}, assumed: map[string]bool{}, packages: map[string]bool{}, byNode: map[*ast.Show]*shown{},
@@ -113,7 +114,7 @@ type visit struct {
 	from place.Points
 }
 
-// loop collects the places at which a loop is left or continued early.
+// loop collects the places at which a template leaves a loop, or continues it early.
 type loop struct{ left, again place.Points }
 
 // transform is the TreeTransformer of one compilation.
@@ -142,7 +143,7 @@ func (t *Tree) transform(tree *ast.Tree) error {
 	return nil
 }
 
-// problems are what is wrong in a tree.
+// problems are the errors of a tree.
 type problems []*origin.Problem
 
 func (p problems) Error() string { return p[0].Message }
@@ -152,7 +153,7 @@ func (t *Tree) fail(file string, pos *ast.Position, message string) {
 	t.problems = append(t.problems, &origin.Problem{File: file, Line: line, Column: column, Message: message})
 }
 
-// tree walks a file that begins at p and returns where it ends.
+// tree walks a file that begins at p and returns its end.
 func (t *Tree) tree(tree *ast.Tree, p place.Points) place.Points {
 	if tree == nil {
 		return p
@@ -177,7 +178,7 @@ func (t *Tree) nodes(nodes []ast.Node, p place.Points) place.Points {
 	return p
 }
 
-// node walks one statement that begins at p and returns where it ends.
+// node walks one statement that begins at p and returns its end.
 func (t *Tree) node(n ast.Node, p place.Points) place.Points {
 	defer func(depth int) { t.depth = depth }(t.depth)
 	if isNil(n) || !t.deeper(n) {
@@ -269,15 +270,15 @@ func (t *Tree) branches(n ast.Node, p place.Points) place.Points {
 	return p
 }
 
-// extension refuses what Scriggo 0.60 accepts and then fails on: a rendered or
-// imported file without one.
+// extension refuses a rendered or imported file without an extension: Scriggo 0.60 accepts
+// it and fails later.
 func (t *Tree) extension(n ast.Node, name string) {
 	if path.Ext(name) == "" {
 		t.fail(t.file, n.Pos(), "the name of a rendered or imported file needs an extension, such as .cfg")
 	}
 }
 
-// left returns the loops that a break or continue may concern.
+// left returns the loops that a break may end, or a continue may repeat.
 func (t *Tree) left(labelled bool) []*loop {
 	if labelled {
 		return t.loops
@@ -318,7 +319,7 @@ func (t *Tree) cases(leading *ast.Text, cases []*ast.Case, p place.Points) place
 		for _, e := range c.Expressions {
 			t.expressions(e)
 		}
-		through = t.nodes(c.Body, t.points.Join(p, through)) // a fallthrough goes on at the end of the case before
+		through = t.nodes(c.Body, t.points.Join(p, through)) // a fallthrough continues at the end of the previous case
 		end = t.points.Join(end, through)
 	}
 	t.loops = t.loops[:len(t.loops)-1]
@@ -329,7 +330,7 @@ func (t *Tree) cases(leading *ast.Text, cases []*ast.Case, p place.Points) place
 	return t.points.Join(end, l.left)
 }
 
-// apart walks a body whose text is not written where it stands: a macro.
+// apart walks the body of a macro: its text goes elsewhere.
 func (t *Tree) apart(macro string, body *ast.Block) {
 	if body == nil {
 		return

@@ -41,9 +41,8 @@ func (t *Tree) show(n *ast.Show, p place.Points) place.Points {
 	return p
 }
 
-// optional resolves "render path default value", which shows a file that need
-// not exist. Scriggo takes it only where it is shown itself, without the
-// escaper around it.
+// optional resolves "render path default value", which shows a file that may be missing.
+// Scriggo accepts it only without the escaper around it.
 func (t *Tree) optional(d *ast.Default) ast.Expression {
 	r, ok := d.Expr1.(*ast.Render)
 	if !ok {
@@ -61,8 +60,8 @@ func (t *Tree) wrap(s *shown) {
 	s.node.Context = ast.ContextJSON
 	for i, expr := range s.node.Expressions {
 		if _, ok := expr.(*ast.Render); ok {
-			// Scriggo writes a rendered file straight to the output; the file's
-			// own values are escaped for where it stands.
+			// Scriggo writes a rendered file straight to the output. The values of the file
+			// are escaped already.
 			continue
 		}
 		pos := expr.Pos()
@@ -85,8 +84,8 @@ func (t *Tree) wrap(s *shown) {
 	}
 }
 
-// isRegexp reports whether a template quotes a value for a regular expression
-// itself, so that it is not quoted twice.
+// isRegexp reports whether a template itself quotes a value for a regular expression: the
+// escaper must not quote it again.
 func isRegexp(expr ast.Expression) bool {
 	call, ok := expr.(*ast.Call)
 	return ok && isName(call.Func, "sanitize_regex")
@@ -100,8 +99,8 @@ func isName(expr ast.Expression, name string) bool {
 // givesText has the functions that may return the text of a macro.
 var givesText = map[string]bool{"indent": true, "include": true, "include_all": true} // constant in effect
 
-// text reports whether an expression calls a macro, as far as its form tells:
-// what is called is neither a function of the host nor a method.
+// text reports whether an expression has the form of a macro call: it calls neither a
+// function of the host nor a method.
 func (t *Tree) text(expr ast.Expression) bool {
 	call, ok := expr.(*ast.Call)
 	if !ok {

@@ -16,17 +16,17 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/place"
 )
 
-// Snippets are the files that templates include by a name made when they are
-// rendered. Scriggo compiles only files whose names stand in the template, so
-// an entry that includes anything is compiled with all snippets of its kind:
-// each is the body of a macro, which the entry hands to include at its start.
+// Snippets are the files that templates include by a name that the render computes. Scriggo
+// compiles only files that a template names. An entry that includes anything is therefore
+// compiled with all snippets of its kind. Each is the body of a macro, which the start of
+// the entry registers with Bind.
 
 const (
 	snippetFolder = "snippets"      // none of its files is an entry
 	snippetMacro  = "HapticSnippet" // exported, so that an extended file sees it
 )
 
-// errIncludes says that an entry includes snippets and has to be parsed again
+// errIncludes says that an entry includes snippets, and that Scriggo must parse it again
 // with them.
 var errIncludes = errors.New("templating: snippets are included")
 
@@ -37,8 +37,8 @@ type Snippet struct {
 	kind place.Kind
 }
 
-// Snippets lists the files in the folder of snippets by name. Two of one name and
-// kind are a problem.
+// Snippets lists the files in the folder of snippets, sorted by name. It reports two of one
+// name and kind as a problem.
 func (s *Sources) Snippets() (all []Snippet, problems []*origin.Problem, err error) {
 	taken := map[string]string{}
 	err = fs.WalkDir(s.fsys, snippetFolder, func(file string, d fs.DirEntry, err error) error {
@@ -47,7 +47,7 @@ func (s *Sources) Snippets() (all []Snippet, problems []*origin.Problem, err err
 		}
 		ext := path.Ext(file)
 		kind := place.KindOf(file)
-		if kind == place.Unknown { // what it is written for is known where it is included
+		if kind == place.Unknown { // the including entry decides its use
 			kind = place.Config
 		}
 		sn := Snippet{strings.TrimSuffix(strings.TrimPrefix(file, snippetFolder+"/"), ext), file, kind}
@@ -69,8 +69,8 @@ func (s *Sources) Snippets() (all []Snippet, problems []*origin.Problem, err err
 	return all, problems, err
 }
 
-// withSnippets is the file system of an entry that includes snippets: behind
-// its text are macros that render them.
+// withSnippets is the file system of an entry that includes snippets. It adds macros that
+// render them behind the text of the entry.
 type withSnippets struct {
 	*Sources
 	entry    string
@@ -88,15 +88,15 @@ func (w withSnippets) Open(name string) (fs.File, error) {
 	}
 	var b strings.Builder
 	b.Write(text)
-	b.WriteString("\n") // so that the last line stays alone; see placeSnippets
+	b.WriteString("\n") // keeps the last line apart; see placeSnippets
 	for i, sn := range w.snippets {
 		fmt.Fprintf(&b, "{%% macro %s%d %%}{{ render %q }}{%% end macro %%}", snippetMacro, i, "/"+sn.file)
 	}
 	return openText{Reader: strings.NewReader(b.String())}, nil
 }
 
-// placeSnippets moves the macros of the snippets from the end of an entry to
-// where they can be handed to include first thing.
+// placeSnippets moves the macros of the snippets from the end of an entry, and binds them
+// at the start.
 func (t *Tree) placeSnippets(entry *ast.Tree) {
 	if len(t.included) == 0 {
 		return
@@ -140,8 +140,8 @@ func digit(b bool) string {
 	return "0"
 }
 
-// cutLineFeed takes away the line feed that was put behind the text of an
-// entry, unless Scriggo did with the rest of a line of statements.
+// cutLineFeed removes the line feed that Open added to the text of an entry. Scriggo may
+// have removed it already, with the rest of a line of statements.
 func cutLineFeed(n ast.Node) {
 	text, ok := n.(*ast.Text)
 	if ok && len(text.Text) > text.Cut.Left+text.Cut.Right && text.Text[len(text.Text)-text.Cut.Right-1] == '\n' {

@@ -1,6 +1,6 @@
-// Package rewrite makes Scriggo compile templates: it finds the place of every shown
-// value, and puts calls into the tree that escape it, bound what runs, and follow a
-// traced render.
+// Package rewrite makes Scriggo compile templates. It finds the place of every shown value.
+// It adds calls to the tree that escape values, bound the render, and follow a traced
+// render.
 package rewrite
 
 import (
@@ -17,13 +17,11 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/origin"
 )
 
-// Sources is the file system that Scriggo reads: it remembers every file, so
-// that errors can show the line, and gives all of them one format. It is safe for
-// concurrent use.
+// Sources is the file system that Scriggo reads. It remembers every file, because errors
+// show lines, and gives all files one format. It is safe for concurrent use.
 //
-// The format is JSON only because of the type that the result of a macro has
-// then: not string, as in the text format, but native.JSON. That is how the
-// escaper tells text that was made by a template from a value.
+// The format is JSON, because the result of a macro then has the type native.JSON instead
+// of string. By this type the escaper distinguishes the text of a template from a value.
 type Sources struct {
 	fsys  fs.FS
 	mu    sync.Mutex
@@ -32,13 +30,13 @@ type Sources struct {
 
 type source struct {
 	text  string
-	lines []int // where its lines begin
+	lines []int // the starts of its lines
 }
 
 // NewSources returns the files of a file system.
 func NewSources(fsys fs.FS) *Sources { return &Sources{fsys: fsys, files: map[string]*source{}} }
 
-// Open gives a file as Scriggo is to see it.
+// Open opens a file with its text prepared for Scriggo.
 func (s *Sources) Open(name string) (fs.File, error) {
 	file, err := s.read(name)
 	if err != nil {
@@ -66,7 +64,7 @@ func (s *Sources) Add(name, text string) *source {
 	return file
 }
 
-// known returns a file that was read or added, and an empty one for others.
+// known returns a file that was read or added. For others it returns an empty file.
 func (s *Sources) known(name string) (file *source, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +74,7 @@ func (s *Sources) known(name string) (file *source, ok bool) {
 	return file, ok
 }
 
-// read reads a file once; every entry is compiled from the same text.
+// read reads a file once: all entries use the same text.
 func (s *Sources) read(name string) (*source, error) {
 	if file, ok := s.known(name); ok {
 		return file, nil
@@ -88,13 +86,13 @@ func (s *Sources) read(name string) (*source, error) {
 	return s.Add(name, string(b)), nil
 }
 
-// openText is an open file of which only the content matters.
+// openText is an open file with nothing but content.
 type openText struct{ *strings.Reader }
 
 func (openText) Stat() (fs.FileInfo, error) { return nil, fs.ErrInvalid }
 func (openText) Close() error               { return nil }
 
-// Format gives all files the same one.
+// Format returns the same format for all files.
 func (s *Sources) Format(string) (scriggo.Format, error) { return scriggo.FormatJSON, nil }
 
 // Line returns a line of a file that was read.
@@ -107,9 +105,8 @@ func (s *Sources) Line(name string, n int) string {
 	return strings.TrimRight(line, "\r")
 }
 
-// Position gives line and column of a byte of a file. The position of an
-// expression in Scriggo's tree is that of its operator or parenthesis; its
-// first byte is what a reader looks for.
+// Position returns the line and column of a byte of a file. Use it with the first byte of
+// an expression: Scriggo's own line and column are those of an operator or parenthesis.
 func (s *Sources) Position(name string, start int) (line, column int) {
 	file, _ := s.known(name)
 	start = min(start, len(file.text))
@@ -123,7 +120,7 @@ func (s *Sources) Text(name string) string {
 	return file.text
 }
 
-// Offset is the byte at a line and column, as of [Sources.Position].
+// Offset returns the byte at a line and column of [Sources.Position].
 func (s *Sources) Offset(name string, line, column int) int {
 	file, _ := s.known(name)
 	if line < 1 || line > len(file.lines) {
@@ -143,8 +140,8 @@ func (s *Sources) has(name string, start int, text string) bool {
 	return start <= len(file.text) && strings.HasPrefix(file.text[start:], text)
 }
 
-// Entries lists the files that are compiled when the options name none: all
-// but snippets and those whose base name starts with "_".
+// Entries lists the default entries: all files but snippets and those whose base name
+// starts with "_".
 func (s *Sources) Entries() ([]string, error) {
 	var names []string
 	err := fs.WalkDir(s.fsys, ".", func(name string, d fs.DirEntry, err error) error {

@@ -9,8 +9,8 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/origin"
 )
 
-// trace puts calls of the recorder into a tree, its macros and the files
-// that it renders, extends and imports.
+// trace adds calls of the recorder to a tree, its macros, and the files that it renders,
+// extends and imports.
 func (t *Tree) trace(tree *ast.Tree) {
 	in := &tracer{t: t, seen: map[any]bool{}, end: -1, declared: map[string]bool{}, functions: map[string]bool{}, known: map[ast.Node]bool{}}
 	if !t.NoUses {
@@ -22,26 +22,25 @@ func (t *Tree) trace(tree *ast.Tree) {
 type tracer struct {
 	t     *Tree
 	seen  map[any]bool
-	file  string // the file that is visited
+	file  string // the current file
 	level int    // how many loops are around, in this macro or file
-	// declares is true at the top of a file that only declares, where statements
-	// cannot stand.
+	// declares is true at the top of a file with declarations alone: statements cannot
+	// stand there.
 	declares bool
-	end      int             // the number of the macro that is visited, -1 for none
-	declared map[string]bool // variables, in whatever scope
-	// functions are those that hold a function of the host: Scriggo makes no other
-	// value of one.
+	end      int             // the number of the current macro, -1 for none
+	declared map[string]bool // variables of all scopes
+	// functions are variables that hold a function of the host. Scriggo cannot pass such a
+	// value to the recorder.
 	functions map[string]bool
 	known     map[ast.Node]bool
-	hoisted   int // variables of what the host returned
+	hoisted   int // how many variables hoist made
 }
 
-// inFunction is the level at the start of a function. It is deeper than all
-// loops, so that what a function says of owners ends with the statement that
-// called it.
+// inFunction is the level at the start of a function. It is deeper than all loops: the
+// owners that a function sets end with the statement that calls it.
 const inFunction = 1 << 20
 
-// visit goes over all fields of a node.
+// visit visits all fields of a node.
 func (in *tracer) visit(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -74,8 +73,8 @@ func (in *tracer) visit(v reflect.Value) {
 	}
 }
 
-// node visits what a pointer points to, and puts calls at the start and the end
-// of what has one.
+// node visits the target of a pointer, and adds calls at the start and the end of a node
+// with a text of its own.
 func (in *tracer) node(v reflect.Value) {
 	file, level, declares, end := in.file, in.level, in.declares, in.end
 	defer func() { in.file, in.level, in.declares, in.end = file, level, declares, end }()
@@ -92,7 +91,7 @@ func (in *tracer) node(v reflect.Value) {
 			in.visit(reflect.ValueOf(n.Tree).Elem())
 		}
 	case *ast.Show:
-		for _, expr := range n.Expressions { // a rendered file here writes to where the others do
+		for _, expr := range n.Expressions { // a rendered file here shares the output of the other expressions
 			in.visit(reflect.ValueOf(expr))
 		}
 	case *ast.Default: // takes a rendered file as it is
@@ -121,13 +120,13 @@ func (in *tracer) node(v reflect.Value) {
 	}
 }
 
-// surround puts begin and end around the text of a macro.
+// surround adds begin and end around the text of a macro.
 func (in *tracer) surround(body *ast.Block, pos *ast.Position, id int) {
 	nodes := append([]ast.Node{in.call(origin.Begin, pos, id)}, body.Nodes...)
 	body.Nodes = append(nodes, in.call(origin.End, pos, id))
 }
 
-// loop visits a loop, and has each turn say that it begins, and with what.
+// loop visits a loop. It makes each turn report its start and its element.
 func (in *tracer) loop(n ast.Node, v reflect.Value) {
 	var body *[]ast.Node
 	var variable ast.Expression
@@ -156,7 +155,7 @@ func (in *tracer) loop(n ast.Node, v reflect.Value) {
 	*body = append(turn, inner...)
 }
 
-// statements puts a call of trace before each statement of a list.
+// statements adds a call of trace before each statement of a list.
 func (in *tracer) statements(nodes []ast.Node) []ast.Node {
 	marked := make([]ast.Node, 0, 2*len(nodes))
 	for _, n := range nodes {
@@ -191,7 +190,7 @@ func (in *tracer) statements(nodes []ast.Node) []ast.Node {
 	return marked
 }
 
-// renders reports whether a rendered file is shown.
+// renders reports whether a show node shows a rendered file.
 func renders(n *ast.Show) bool {
 	for _, expr := range n.Expressions {
 		if _, ok := expr.(*ast.Render); ok {
@@ -201,8 +200,8 @@ func renders(n *ast.Show) bool {
 	return false
 }
 
-// ours reports whether the transformer put a statement there: a call of what no
-// template can spell, or a variable that is only touched.
+// ours reports whether the transformer added a statement: a call with a name that no
+// template can spell, or "_ = variable".
 func ours(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.Call:
@@ -224,7 +223,7 @@ func (in *tracer) trace(pos *ast.Position, text *ast.Text) ast.Node {
 	return in.call(origin.Trace, pos, in.spot(s, pos))
 }
 
-// spot numbers a place.
+// spot adds a spot and returns its number.
 func (in *tracer) spot(s origin.Spot, pos *ast.Position) int {
 	if pos == nil {
 		pos = &ast.Position{Line: 1, Column: 1}
@@ -242,7 +241,7 @@ func (in *tracer) call(name string, pos *ast.Position, id int) *ast.Call {
 	return ast.NewCall(pos, ast.NewIdentifier(pos, name), []ast.Expression{number(pos, id)}, false)
 }
 
-// text has the recorder follow a rendered file whose text is a value.
+// text makes the recorder follow a rendered file whose text is a value.
 func (in *tracer) text(n *ast.Render) ast.Expression {
 	pos := n.Pos()
 	begin := in.call(origin.BeginText, pos, in.spot(origin.Spot{Level: in.level}, pos))

@@ -10,9 +10,9 @@ import (
 	"github.com/hapticsdk/haptic/templating/internal/origin"
 )
 
-// uses returns a call that tells the recorder of which variables a statement is made, and
-// calls that say which variables hold the outcome; before where the statement opens a
-// block, else behind it. No call stands for what has no variable.
+// uses returns calls for the recorder: before the statement, a call with the variables that
+// the statement uses. Behind it, calls with the variables that hold the result; if the
+// statement opens a block, these come before it too.
 func (in *tracer) uses(n ast.Node) (before, behind []ast.Node) {
 	if in.t.NoUses {
 		return nil, nil
@@ -47,7 +47,8 @@ func (in *tracer) uses(n ast.Node) (before, behind []ast.Node) {
 
 func isShow(n ast.Node) bool { _, ok := n.(*ast.Show); return ok }
 
-// madeOf returns the expressions of a statement, and what they are assigned to.
+// madeOf returns the expressions of a statement, and the variables that they are assigned
+// to. opens says that the statement opens a block.
 func madeOf(n ast.Node) (from []*ast.Expression, to []ast.Expression, opens bool) {
 	all := func(list []ast.Expression) {
 		for i := range list {
@@ -89,9 +90,9 @@ func madeOf(n ast.Node) (from []*ast.Expression, to []ast.Expression, opens bool
 	return from, to, false
 }
 
-// hoist puts what a call of a variable of the host returns into a variable of its own,
-// before the statement: an object of {{ pods.GetSingle("a").Status.PodIP }} is known by
-// that. It leaves alone what is called only at times.
+// hoist assigns the result of a host variable's method to a new variable before the
+// statement. The recorder thus sees the object in {{ pods.GetSingle("a").Status.PodIP }}.
+// hoist skips calls that may not run, such as those behind && and ||.
 func (in *tracer) hoist(v reflect.Value, before *[]ast.Node) {
 	walk(v, func(v reflect.Value) bool {
 		if v.Kind() == reflect.Pointer {
@@ -111,7 +112,7 @@ func (in *tracer) hoist(v reflect.Value, before *[]ast.Node) {
 				v.Set(reflect.ValueOf(ast.NewIdentifier(n.Pos(), name)))
 				return false
 			}
-			if len(n.Args) == 1 { // that may be several values
+			if len(n.Args) == 1 { // the argument may be several values
 				inner, ok := n.Args[0].(*ast.Call)
 				return !ok || !in.ofHost(inner)
 			}
@@ -132,12 +133,13 @@ func (in *tracer) ofHost(call *ast.Call) bool {
 	return false
 }
 
-// gives returns a call that says that a variable is made of what the statement uses.
+// gives returns a call that tells the recorder: this variable comes from the objects of the
+// statement.
 func (in *tracer) gives(id *ast.Identifier) ast.Node {
 	return ast.NewCall(id.Pos(), ast.NewIdentifier(id.Pos(), origin.Gives), []ast.Expression{text(id.Pos(), id.Name)}, false)
 }
 
-// take has a macro say that its parameters are made of what its call uses.
+// take makes a macro report that its parameters come from the objects of its call.
 func (in *tracer) take(n *ast.Func) {
 	nodes := n.Body.Nodes[:1:1] // Begin
 	for _, p := range n.Type.Parameters {
@@ -152,8 +154,8 @@ func text(pos *ast.Position, s string) *ast.BasicLiteral {
 	return ast.NewBasicLiteral(pos, ast.StringLiteral, strconv.Quote(s))
 }
 
-// variables calls yield with the variables whose value, or a part of it, is in that of an
-// expression. The key of an index only chooses.
+// variables calls yield for each variable whose value, or a part of it, is in the value of
+// an expression. The key of an index does not count: it only chooses.
 func (in *tracer) variables(n ast.Node, yield func(id *ast.Identifier)) {
 	if isNil(n) {
 		return
@@ -190,7 +192,7 @@ func (in *tracer) declareAll(n ast.Node) {
 	children(n, in.declareAll)
 }
 
-// declare notes the variables that a tree declares, in whatever scope.
+// declare notes the variables that a node declares, in any scope.
 func (in *tracer) declare(n ast.Node) {
 	note := func(expr, typ, value ast.Expression) {
 		id, ok := expr.(*ast.Identifier)
@@ -209,7 +211,7 @@ func (in *tracer) declare(n ast.Node) {
 	}
 	at := func(values []ast.Expression, i, n int) ast.Expression {
 		if len(values) != n {
-			return nil // one call gives several
+			return nil // one call returns several values
 		}
 		return values[i]
 	}

@@ -8,22 +8,22 @@ import (
 	"github.com/open2b/scriggo/native"
 )
 
-// Scriggo 0.60 counts the receiver of a method as one of the arguments that "..."
-// collects, so that x.Get("a") calls Get("a", ""); of an interface it calls Get().
-// Given as a slice they are right unless x is an interface: x.Get([]string{"a"}...).
-// Calls are written in this way. What cannot be is refused; a method that was assigned
-// to a variable is always called rightly.
+// Scriggo 0.60 counts the receiver of a method as one of the arguments that "..." collects:
+// x.Get("a") calls Get("a", ""), or Get() if x is an interface. Arguments in a slice are
+// right unless x is an interface: x.Get([]string{"a"}...). spread rewrites calls in this
+// way, and refuses the others. A method that a template has assigned to a variable always
+// works.
 
-// variadicMethod is what is known of the methods of one name.
+// variadicMethod describes the methods of one name.
 type variadicMethod struct {
-	fixed int          // arguments before those that are collected
-	elem  reflect.Type // of each that is; nil where no method of the name collects any
+	fixed int          // arguments before the collected ones
+	elem  reflect.Type // of the collected arguments; nil if no method of the name collects any
 	iface bool         // an interface has it
-	mixed bool         // not all types that a template can reach have it in this way
+	mixed bool         // the types that a template can reach have different methods of the name
 }
 
-// variadicMethods finds the methods of all types that globals lead to, by name. Which
-// type stands before the dot is not known when a template is rewritten.
+// variadicMethods finds the methods of all types that templates can reach from globals, by
+// name. The rewriter does not know the type before the dot.
 func variadicMethods(globals native.Declarations) map[string]variadicMethod {
 	found := map[string]variadicMethod{}
 	seen := map[reflect.Type]bool{}
@@ -38,7 +38,7 @@ func variadicMethods(globals native.Declarations) map[string]variadicMethod {
 		}
 		iface := t.Kind() == reflect.Interface
 		if !iface && t.Name() != "" {
-			t = reflect.PointerTo(t) // has those of t, too
+			t = reflect.PointerTo(t) // has the methods of t too
 		}
 		for i := range t.NumMethod() {
 			m := t.Method(i)
@@ -72,7 +72,7 @@ func variadicMethods(globals native.Declarations) map[string]variadicMethod {
 	return found
 }
 
-// parts returns the types that the values of a type lead to.
+// parts returns the types that a template can reach from a value of a type.
 func parts(t reflect.Type) (all []reflect.Type) {
 	switch t.Kind() {
 	case reflect.Map:
@@ -93,8 +93,7 @@ func parts(t reflect.Type) (all []reflect.Type) {
 	return all
 }
 
-// spread hands the last arguments of a call of a method with "..." over as a
-// slice.
+// spread passes the collected arguments of a variadic method as a slice.
 func (t *Tree) spread(call *ast.Call) {
 	selector, ok := call.Func.(*ast.Selector)
 	if !ok {
@@ -117,7 +116,7 @@ func (t *Tree) spread(call *ast.Call) {
 		return
 	}
 	if len(call.Args) < m.fixed {
-		return // the compiler says so
+		return // the compiler reports this
 	}
 	pos := call.Pos()
 	var values []ast.KeyValue

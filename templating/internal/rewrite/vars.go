@@ -8,15 +8,14 @@ import (
 	"github.com/open2b/scriggo/ast"
 )
 
-// complete adds to all bodies what needs all of the tree to be known.
+// complete adds calls to all bodies that depend on the whole tree.
 //
-// Every file that is written where it stands reads the host's variables first thing:
-// Scriggo 0.60 gives a macro the zero value of a variable that nothing outside of macros
-// has read before.
+// Every file with an output reads the host's variables first. Otherwise Scriggo 0.60 gives
+// a macro the zero value of a variable that only macros read.
 //
-// The length of texts and lists is looked at where they are put together, and where
-// functions take texts: what is doubled takes the memory of the process before that is
-// noticed.
+// Calls of Grown check the length of texts and lists behind each statement that joins some.
+// At the start of a macro or a function they check its parameters. A template that doubles
+// a text would otherwise take all memory before the watch notices.
 func (t *Tree) complete(entry *ast.Tree) {
 	trees := map[*ast.Tree]bool{entry: true}
 	for v := range t.trees {
@@ -38,14 +37,14 @@ func (t *Tree) complete(entry *ast.Tree) {
 				fn.Body.Nodes = append([]ast.Node{callGrown(ast.NewIdentifier(fn.Pos(), param.Ident.Name))}, fn.Body.Nodes...)
 			}
 		}
-		if hasClosure(fn.Body) { // the same for what is nested in macros
+		if hasClosure(fn.Body) { // the same for functions and using blocks in macros
 			fn.Body.Nodes = append(t.touches(), fn.Body.Nodes...)
 		}
 	}
 }
 
-// grown returns a statement, and behind it a call of Grown for each sum and each longer
-// list that it assigns.
+// grown returns a statement, and a call of Grown for each sum and each appended list that
+// it assigns.
 func grown(n ast.Node) []ast.Node {
 	out := []ast.Node{n}
 	assigned := func(lhs, rhs ast.Expression, sum bool) {
@@ -81,7 +80,7 @@ func isNumber(expr ast.Expression) bool {
 	return ok && literal.Type != ast.StringLiteral
 }
 
-// calls reports whether there is a call in an expression, which must not be made twice.
+// calls reports whether an expression has a call: the template must not make it twice.
 func calls(n ast.Node) (found bool) {
 	if _, ok := n.(*ast.Call); ok {
 		return true
@@ -90,7 +89,7 @@ func calls(n ast.Node) (found bool) {
 	return found
 }
 
-// touches returns "_ = name" for all variables of the host that occur.
+// touches returns "_ = name" for all variables of the host in the template.
 func (t *Tree) touches() (nodes []ast.Node) {
 	pos := &ast.Position{Line: 1, Column: 1}
 	for _, name := range slices.Sorted(maps.Keys(t.Used)) {
