@@ -2,15 +2,16 @@ package validate
 
 import "github.com/hapticsdk/haptic/dataplane"
 
-// difference is a section that differs, by its places in two configurations. A negative
-// place says that the section came or went.
+// difference is a section that differs, with its indexes in two configurations. An index of
+// -1 says that the section is new or gone.
 type difference struct {
 	i, j          int
-	section       dataplane.Section // that came, or what it became
+	section       dataplane.Section // the new section, or the new text of the section
 	before, after *digest
 }
 
-// differencesOf returns what differs between two configurations, in the order of the text.
+// differencesOf returns the sections that differ between two configurations, in the order
+// of the text.
 func differencesOf(before, after *dataplane.Config) []difference {
 	var all []difference
 	for _, s := range dataplane.Stretches(before, after) {
@@ -28,11 +29,11 @@ func differencesOf(before, after *dataplane.Config) []difference {
 	return all
 }
 
-// align goes through two lists of sections, and finds which one became which: each
-// call has the places of one in both.
+// align pairs the sections of two lists: it calls pair with the indexes of each section in
+// both, -1 for none.
 func align(before, after []dataplane.Section, pair func(i, j int)) {
 	i, j := 0, 0
-	left := len(before) + len(after) // looking ahead costs no more than going through both
+	left := len(before) + len(after) // bounds looking ahead to the cost of one pass
 	for i < len(before) && j < len(after) {
 		gone, come := 1, 1
 		if isOf(&before[i], &after[j]) {
@@ -70,7 +71,7 @@ func align(before, after []dataplane.Section, pair func(i, j int)) {
 
 func isOf(a, b *dataplane.Section) bool { return a.Name == b.Name && a.Kind == b.Kind }
 
-// splice returns the digests after these all.
+// splice returns the digests after all differences.
 func splice(digests []*digest, size int, all []difference) []*digest {
 	next := make([]*digest, 0, size)
 	i := 0
@@ -90,7 +91,7 @@ func splice(digests []*digest, size int, all []difference) []*digest {
 	return append(next, digests[i:]...)
 }
 
-// shift moves the places of sections that did not change.
+// shift moves the places of unchanged sections.
 func shift(places []int, all []difference) {
 	by := 0
 	for n, place := range places {

@@ -9,66 +9,66 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// digest is what a Validator keeps of the text of one section.
+// digest is the part of a section's text that a Validator keeps.
 type digest struct {
 	kind, name string
 	body       *body
 	servers    []server
 	refs       []sectionKey // of servers; most have none
-	wrong      bool         // phase 1 finds something in the header or in a server
-	odd        bool         // servers that no line shows as they are
+	wrong      bool         // phase 1 finds an error in the header or in a server
+	odd        bool         // the section may have servers that differ from their lines
 }
 
-// server is a line of a server. Its address is left out where no option depends on it.
+// server is a line of a server, without its address if no option depends on it.
 type server struct {
 	name    string
 	options *options
 }
 
-// body is what HAProxy reads of a section beside its name and its servers. Sections
-// that were made alike share it.
+// body is the content of a section without its name and its servers. Sections with equal
+// lines share it.
 type body struct {
 	text                  string
-	wrong                 bool // phase 1 finds something
-	odd                   bool // it makes servers, or changes those above
-	plain                 bool // a section of it may come and go: see [ownLines]
+	wrong                 bool // phase 1 finds an error
+	odd                   bool // it adds servers, or changes the servers above
+	plain                 bool // a section with it may come and go: see [ownLines]
 	disabled, conditional bool
 	tables                int      // stick tables with the name of the section
-	uses                  bool     // it refers to a table of that name
+	uses                  bool     // it refers to a table with the name of the section
 	peers                 []string // names of tables of peers
 	refs                  []sectionKey
 	marks
 	users int
 }
 
-// options are those of servers, as [optionsOf] gives them.
+// options are the options of servers; [optionsOf] makes them.
 type options struct {
 	text   string
-	named  bool // they have the name of the server
+	named  bool // they contain the name of the server
 	unique bool // at most one server may have them
 	marks
 	users int
 }
 
-// marks tell what lines say of things that stand elsewhere.
+// marks are the references of lines to other parts of the configuration.
 type marks struct {
-	words   []string // whatever may be a name
-	maps    []string // files that something else reads than converters of strings
-	unsure  bool     // variables: the words may be others
-	anyMap  bool     // any file may be read by anything
+	words   []string // all words that may be a name
+	maps    []string // map files that something other than a converter of strings reads
+	unsure  bool     // the lines have variables: HAProxy may read other words
+	anyMap  bool     // anything may read any file
 	askMore bool     // see [asks]
 }
 
-// ownLines are lines of a backend that concern no other section, and that two
-// backends may have. That leaves out ids, stick tables and filters, and sections of
-// later versions, which are lines of the section above for us.
+// ownLines are lines of a backend that concern no other section, and that two backends may
+// share. Ids, stick tables and filters are not among them. The header of an unknown section
+// of a later version is not either: this package reads it as a line of the section above.
 var ownLines = setOf("acl balance compression cookie default-server dynamic-cookie-key email-alert errorfile errorfiles errorloc errorloc302 errorloc303 " +
 	"force-persist fullconn hash-balance-factor hash-type http-after-response http-check http-error http-request http-response http-reuse " +
 	"http-send-name-header ignore-persist log log-tag max-keep-alive-queue mode no option persist redirect retries retry-on source stick " +
 	"tcp-check tcp-request tcp-response timeout use-server")
 
-// digestOf reads one section. It copies what it keeps: a part of the text would keep
-// the whole configuration.
+// digestOf reads one section. It copies the parts that it keeps: a substring would keep the
+// whole configuration in memory.
 func (x *index) digestOf(s dataplane.Section) *digest {
 	d := &digest{kind: strings.Clone(s.Kind), name: strings.Clone(s.Name)}
 	rest := x.buffer[:0]
@@ -95,7 +95,7 @@ func (x *index) digestOf(s dataplane.Section) *digest {
 
 func hasServers(kind string) bool { return kind == "backend" || kind == "listen" }
 
-// header checks the line, and returns it with one name for all backends.
+// header checks the line, and returns it with the same name for all backends.
 func (d *digest) header(line string) string {
 	d.wrong = len(haproxycfg.Parse(haproxycfg.Section{Kind: d.kind, Line: 1, Header: 1, Text: line})) > 0
 	words, err := haproxycfg.Fields(line)
@@ -133,8 +133,8 @@ func (d *digest) addServer(name string, o *options) {
 	d.servers = append(d.servers, server{strings.Clone(name), o})
 }
 
-// cutServer returns the name in a line of a server and what stands behind the address,
-// if both say all that they are.
+// cutServer returns the name in a line of a server and the text behind the address. plain
+// says that the line has no quotes, comments or variables, and a usual name and address.
 func cutServer(line string) (name, rest string, plain bool) {
 	if strings.ContainsAny(line, "\"'\\#$") {
 		return "", "", false
@@ -152,9 +152,9 @@ func cutServer(line string) (name, rest string, plain bool) {
 	return name, rest, isPlain(name, address)
 }
 
-// optionsOf returns the options of a server, which all that have them share.
+// optionsOf returns the options of a server. Servers with equal options share them.
 func (x *index) optionsOf(line string, words []string) *options {
-	raw, _ := haproxycfg.RawFields(line) // quotes decide what is a variable
+	raw, _ := haproxycfg.RawFields(line) // quotes decide which words are variables
 	text, rest := optionsOf(raw)
 	if known := x.options[text]; known != nil {
 		return known
@@ -168,7 +168,7 @@ func (x *index) optionsOf(line string, words []string) *options {
 	return o
 }
 
-// bodyOf returns the body of those lines.
+// bodyOf returns the body of lines.
 func (x *index) bodyOf(kind string, lines []byte) *body {
 	if known := x.bodies[string(lines)]; known != nil {
 		return known
@@ -176,7 +176,7 @@ func (x *index) bodyOf(kind string, lines []byte) *body {
 	text := string(lines)
 	b := &body{text: text, plain: kind == "backend", marks: marksOf(text, kind != "")}
 	x.bodies[text] = b
-	if text == "" { // comments in front of the first section
+	if text == "" { // comments before the first section
 		return b
 	}
 	p := parseSection(text)
@@ -201,7 +201,7 @@ func (x *index) bodyOf(kind string, lines []byte) *body {
 	return b
 }
 
-// readLines finds what keeps the section from changing at runtime.
+// readLines finds the lines that set odd, or clear plain.
 func (b *body) readLines(kind string) {
 	for line := range strings.Lines(b.text) {
 		words, err := haproxycfg.Fields(line)
@@ -209,7 +209,7 @@ func (b *body) readLines(kind string) {
 		case err != nil:
 			b.odd, b.plain = true, false
 		case len(words) == 0 || words[0] == kind:
-		case words[0] == "server" || words[0] == "server-template" || words[0] == "use-fcgi-app", // HAProxy counts its servers
+		case words[0] == "server" || words[0] == "server-template" || words[0] == "use-fcgi-app", // HAProxy makes its servers
 			words[0] == "default-server" && !strings.HasPrefix(strings.TrimLeft(line, " \t"), words[0]):
 			b.odd, b.plain = true, false
 		case !ownLines[words[0]]:
@@ -218,10 +218,10 @@ func (b *body) readLines(kind string) {
 	}
 }
 
-// quotes removes those of arguments.
+// quotes removes quotes and backslashes.
 var quotes = strings.NewReplacer(`"`, "", "'", "", `\`, "")
 
-// marksOf reads lines. The name of a section mentions nothing.
+// marksOf reads the marks of lines. The name in a header is not a reference.
 func marksOf(text string, header bool) marks {
 	m := marks{askMore: containsAny(text, asks)}
 	words := map[string]bool{}

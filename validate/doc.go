@@ -1,5 +1,5 @@
-// Package validate says whether HAProxy takes a configuration before HAProxy
-// gets it, and names every line that is wrong.
+// Package validate says whether HAProxy accepts a configuration, before a deployment, and
+// names every wrong line.
 //
 // There are two phases. [Syntax] reads the text on its own, in milliseconds:
 // keywords, names, references. [Validator.Semantics] then runs `haproxy -c` over
@@ -17,18 +17,18 @@
 //	case err != nil: // haproxy is not installed, or gave no verdict
 //	}
 //
-// # What it costs
+// # Costs
 //
-// Keep the [Validator]. It reads only the sections that changed. It does not run
-// haproxy when only endpoints, backends like others, entries of maps or certificates
-// changed: haproxy takes those. See [Validator.Semantics].
+// Keep the [Validator]: it reads only the changed sections. It does not run haproxy if only
+// endpoints, backends like others, entries of maps or certificates changed: haproxy accepts
+// those. See [Validator.Semantics].
 //
-// # What it does not know
+// # Limits
 //
-//   - The local haproxy may be another version than the target's. Set
+//   - The local haproxy may be another version than the instance's. Set
 //     [Validator.TargetVersion], and [Report.OtherVersion] and
 //     [Error.OtherVersion] tell.
-//   - haproxy looks on this machine for files outside of the layout's folders. It
+//   - haproxy reads files outside of the layout's folders from this machine. It
 //     also resolves names of hosts, users and groups here.
 //   - haproxy runs the Lua that the configuration loads.
 package validate

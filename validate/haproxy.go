@@ -16,7 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/late"
 )
 
-// haproxy finds the binary and asks for its version, once.
+// haproxy finds the binary and reads its version, once.
 func (v *Validator) haproxy(ctx context.Context) (binary, version string, err error) {
 	v.version.Lock()
 	defer v.version.Unlock()
@@ -39,16 +39,16 @@ func (v *Validator) haproxy(ctx context.Context) (binary, version string, err er
 	return binary, number, nil
 }
 
-// waitDelay is how long run waits for output when haproxy has ended: a child may
-// keep the output open for ever, and a busy host may be slow.
+// waitDelay bounds how long run waits for output after the end of haproxy: a child may keep
+// the output open for ever, and a busy host may be slow.
 const waitDelay = 10 * time.Second
 
-// maxOutput is how much of its output run keeps.
+// maxOutput bounds the output that run keeps, in bytes.
 const maxOutput = 4 << 20
 
-// run runs haproxy in a process group of its own. It kills the group when ctx
-// ends or the time is over. It returns what haproxy wrote and its exit code; with
-// ErrBinary, what haproxy wrote before it broke.
+// run runs haproxy in a process group of its own. It kills the group when ctx or the
+// timeout ends. It returns the output of haproxy and its exit code. With ErrBinary, it
+// returns the output before the crash.
 func (v *Validator) run(ctx context.Context, account *haproxyctl.Account, dir, binary string, args ...string) (output string, code int, err error) {
 	timeout := v.Timeout
 	if timeout <= 0 {

@@ -8,21 +8,21 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// index is what is known of all sections of one configuration. It moves from one
-// configuration to the next at the cost of the sections that differ.
+// index describes all sections of one configuration. Its move to the next configuration
+// reads only the sections that differ.
 type index struct {
 	cfg     *dataplane.Config
 	digests []*digest // of its sections
-	others  []int     // places of sections that are no backends
+	others  []int     // indexes of the sections that are no backends
 
-	moving bool // since a panic, for good
+	moving bool // true for good after a panic
 
 	bodies  map[string]*body    // by their texts
 	options map[string]*options // by their texts
-	lines   map[string]*options // by what stands behind an address
+	lines   map[string]*options // by the text behind an address
 	buffer  []byte
 
-	// How many sections, bodies and options say so.
+	// How many sections, bodies and options have each property.
 	names       map[string]int
 	declared    map[sectionKey]int
 	refs        map[sectionKey]int
@@ -33,8 +33,10 @@ type index struct {
 	anyMap      int
 	askMore     int
 
-	// What phase 1 knows: how many names there are that nothing has, and of which files it
-	// found nothing missing, unless names of files or the order of defaults came since then.
+	// The state of phase 1. dangling counts references to missing names. filesFound says
+	// that no file was missing among files, and that no new file name came since then.
+	// reorders says that defaults sections, or references to them, came or went since the
+	// last check of their order.
 	dangling   int
 	files      []dataplane.File
 	filesFound bool
@@ -48,7 +50,7 @@ func newIndex() *index {
 		refs: map[sectionKey]int{}, words: map[string]int{}, maps: map[string]int{}}
 }
 
-// move reads the sections that another configuration does not share with this one.
+// move moves the index to another configuration, and reads the sections that differ.
 func (x *index) move(cfg *dataplane.Config) {
 	if x.cfg == cfg {
 		return
@@ -87,8 +89,8 @@ func (x *index) move(cfg *dataplane.Config) {
 	x.cfg, x.moving = cfg, false
 }
 
-// differencesFrom returns what differs from an earlier configuration, of which these are
-// the digests.
+// differencesFrom returns the sections that differ from the earlier configuration cfg with
+// its digests.
 func (x *index) differencesFrom(cfg *dataplane.Config, digests []*digest) []difference {
 	all := differencesOf(cfg, x.cfg)
 	for n := range all {
@@ -103,13 +105,13 @@ func (x *index) differencesFrom(cfg *dataplane.Config, digests []*digest) []diff
 	return all
 }
 
-// above returns how many sections that are no backends stand above a place.
+// above returns how many sections of other kinds than backend stand above section j.
 func (x *index) above(j int) int {
 	n, _ := slices.BinarySearch(x.others, j)
 	return n
 }
 
-// count adds a digest, or takes it away.
+// count adds a digest, or removes it.
 func (x *index) count(d *digest, by int) {
 	b := d.body
 	x.reorders = x.reorders || d.kind == "defaults" || slices.ContainsFunc(b.refs, func(r sectionKey) bool { return r.kind == "defaults" })
@@ -146,7 +148,7 @@ func (x *index) count(d *digest, by int) {
 	}
 }
 
-// crossed reports whether something came into use, or went out of it.
+// crossed reports whether the first user came, or the last one went.
 func crossed(users, by int) bool { return users == max(by, 0) }
 
 func (x *index) countBody(b *body, by int) {
@@ -190,10 +192,10 @@ func (x *index) declare(k sectionKey, by int) { x.name(x.declared, k, by) }
 
 func (x *index) refer(k sectionKey, by int) {
 	x.name(x.refs, k, by)
-	x.filesFound = x.filesFound && (k.kind != "file" || x.refs[k] != by) // else it is named for the first time
+	x.filesFound = x.filesFound && (k.kind != "file" || x.refs[k] != by) // otherwise the file name is new
 }
 
-// name counts what says a name, or refers to it.
+// name counts a declaration of a name, or a reference to it.
 func (x *index) name(counts map[sectionKey]int, k sectionKey, by int) {
 	dangles := func() int { return one(k.kind != "file" && x.refs[k] > 0 && x.declared[k] == 0) }
 	before := dangles()
@@ -203,7 +205,7 @@ func (x *index) name(counts map[sectionKey]int, k sectionKey, by int) {
 	x.dangling += dangles() - before
 }
 
-// fine reports whether phase 1 certainly finds nothing.
+// fine reports whether phase 1 certainly finds no error.
 func (x *index) fine(c *checker) bool {
 	if x.wrong > 0 || x.dangling > 0 || x.reorders && !x.inOrder() {
 		return false
@@ -222,8 +224,7 @@ func (x *index) fine(c *checker) bool {
 	return x.filesFound
 }
 
-// lacks reports whether there is no file of that name, or a crt-list of that name names a
-// file that is missing.
+// lacks reports whether the file is missing, or is a crt-list that names a missing file.
 func (x *index) lacks(c *checker, name string) bool {
 	if c.lacks(name) {
 		return true
@@ -237,7 +238,7 @@ func (x *index) lacks(c *checker, name string) bool {
 	return false
 }
 
-// inOrder reports whether each defaults section that another one names stands above.
+// inOrder reports whether each defaults section stands above the sections that name it.
 func (x *index) inOrder() bool {
 	above := map[string]bool{}
 	for _, d := range x.digests {

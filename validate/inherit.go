@@ -10,33 +10,32 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
-// accepted is a configuration that haproxy takes: it said so, or the configuration
-// inherited that. What is known of it holds for both, so the next one may inherit from
-// either. Only what seen says comes from haproxy alone, and stays the same from one to
-// the next.
+// accepted is a configuration that haproxy accepts, by a run or by inheritance. The next
+// configuration may inherit from either kind. seen comes from runs of haproxy alone, and
+// does not change by inheritance.
 type accepted struct {
 	cfg     *dataplane.Config
 	digests []*digest
 	files   []dataplane.File
-	plain   map[string]bool // maps whose entries were read
+	plain   map[string]bool // maps whose entries Validator has read
 	seen    map[twin]*seen
 	said    *verdict
 }
 
-// twin says which backends are alike for haproxy: those with the same lines that have
-// the same sections of other kinds above them. Their defaults are the same.
+// twin is equal for backends that are alike for haproxy: they have the same lines, and the
+// same sections of other kinds above them. Their defaults are the same.
 type twin struct {
 	others int    // how many sections of other kinds stand above
 	body   string // the lines
 }
 
-// seen is what haproxy took in a backend.
+// seen has the parts that haproxy accepted in a backend.
 type seen struct {
 	options map[string]bool // of servers
 	names   []string        // of servers that the lines may refer to
 }
 
-// took notes that haproxy takes a configuration.
+// took notes that haproxy accepts a configuration.
 func (v *Validator) took(ctx context.Context, cfg *dataplane.Config, said *verdict) {
 	if v.NoInherit || len(said.findings) > 0 {
 		return
@@ -52,9 +51,9 @@ func (v *Validator) took(ctx context.Context, cfg *dataplane.Config, said *verdi
 	}
 }
 
-// inherits returns what haproxy said of the configuration that it takes, if it takes
-// cfg, too, for the difference does not matter. In doubt it returns nil, which costs
-// one run of haproxy; also when ctx has ended.
+// inherits returns the verdict on the last accepted configuration, if the difference to cfg
+// does not matter. In doubt it returns nil, which costs one run of haproxy. It also returns
+// nil if ctx has ended.
 func (v *Validator) inherits(ctx context.Context, cfg *dataplane.Config) *verdict {
 	if v.NoInherit {
 		return nil
@@ -67,8 +66,8 @@ func (v *Validator) inherits(ctx context.Context, cfg *dataplane.Config) *verdic
 	return nil
 }
 
-// index returns that of the last configuration, or a new one where a panic left half of
-// it.
+// index returns the index of the last configuration. After a panic in move it returns a new
+// one.
 func (v *Validator) index() *index {
 	if v.state.index == nil || v.state.index.moving {
 		v.state.index = newIndex()
@@ -80,7 +79,7 @@ func newAccepted(x *index, cfg *dataplane.Config, said *verdict) *accepted {
 	x.move(cfg)
 	a := &accepted{cfg: cfg, digests: x.digests, files: cfg.Files(), plain: map[string]bool{}, seen: map[twin]*seen{}, said: said}
 	for j, d := range a.digests {
-		if d.kind != "backend" || d.odd || d.body.odd || x.names[d.name] != 1 { // a frontend of its name may have its table
+		if d.kind != "backend" || d.odd || d.body.odd || x.names[d.name] != 1 { // a frontend of the same name may have its table
 			continue
 		}
 		key := twin{x.above(j), d.body.text}
@@ -101,9 +100,9 @@ func newAccepted(x *index, cfg *dataplane.Config, said *verdict) *accepted {
 	return a
 }
 
-// becomes reports whether haproxy takes cfg because it takes a, which is cfg then. The
-// texts alone decide: the running HAProxy checks what it is told, but reads the files
-// after a restart.
+// becomes reports whether haproxy accepts cfg because it accepts a. If so, a becomes cfg.
+// The texts alone decide: HAProxy checks runtime changes itself, but reads the files after
+// a restart.
 func (a *accepted) becomes(ctx context.Context, x *index, cfg *dataplane.Config) bool {
 	if a.cfg == cfg {
 		return true
@@ -124,12 +123,12 @@ func (a *accepted) becomes(ctx context.Context, x *index, cfg *dataplane.Config)
 	return true
 }
 
-// sectionsInherit wants the same sections with the same lines, but for servers and for
-// backends that come or go.
+// sectionsInherit requires the same sections with the same lines, except for servers, and
+// for backends that come or go.
 func (a *accepted) sectionsInherit(ctx context.Context, x *index) bool {
 	for _, c := range x.differencesFrom(a.cfg, a.digests) {
 		switch {
-		case c.before == c.after: // it came below other defaults by name
+		case c.before == c.after: // it only has other defaults above it
 		case ctx.Err() != nil:
 			return false
 		case c.before == nil:
@@ -148,8 +147,8 @@ func (a *accepted) sectionsInherit(ctx context.Context, x *index) bool {
 	return true
 }
 
-// serversInherit compares two texts of one section. A server keeps its options, or
-// takes those of another server that haproxy saw there.
+// serversInherit compares two texts of one section. Each server must have options that
+// haproxy saw there, in the old text or in a twin.
 func (x *index) serversInherit(before, after *digest, seen *seen) bool {
 	if before.odd || after.odd || after.body.odd || !same(before.body, after.body) {
 		return false
@@ -167,7 +166,7 @@ func (x *index) serversInherit(before, after *digest, seen *seen) bool {
 		i := slices.IndexFunc(after.servers, func(s server) bool { return s.name == old.name })
 		switch {
 		case i < 0:
-		case after.servers[i].options.text == old.options.text || x.words["track"] == 0: // which wants checks of another server
+		case after.servers[i].options.text == old.options.text || x.words["track"] == 0: // "track" depends on the checks of another server
 			continue
 		}
 		if x.mayName(old.name) {
@@ -179,8 +178,8 @@ func (x *index) serversInherit(before, after *digest, seen *seen) bool {
 
 func same(a, b *body) bool { return a == b || a.text == b.text }
 
-// mayCome reports whether haproxy takes one more backend: it has the lines of one that
-// haproxy saw there, and nothing that only one may have.
+// mayCome reports whether haproxy accepts a new backend: it has the lines of a backend that
+// haproxy saw there, and nothing that must be unique.
 func (a *accepted) mayCome(x *index, d *digest, others int) bool {
 	s := a.seen[twin{others, d.body.text}]
 	if s == nil || !x.settled(d) || x.names[d.name] != 1 {
@@ -199,9 +198,9 @@ func (a *accepted) mayCome(x *index, d *digest, others int) bool {
 	return true
 }
 
-// settled reports whether a backend concerns no other section, and none names it.
-// Files that are programs or configurations for haproxy may, and haproxy may refuse
-// what it would only warn of.
+// settled reports whether a backend concerns no other section, and no line names it. It
+// returns false if haproxy loads Lua or SPOE files, which may name the backend. It also
+// returns false with zero-warning, which makes haproxy refuse warnings.
 func (x *index) settled(d *digest) bool {
 	for _, word := range []string{"spoe", "lua-load", "lua-load-per-thread", "zero-warning"} {
 		if x.words[word] > 0 {
@@ -217,9 +216,9 @@ func (x *index) mayName(name string) bool {
 	return x.unsure > 0 || x.words[name] > 0 || name == "" || strings.ContainsFunc(name, partsNames)
 }
 
-// optionsOf returns the options of a server, without a weight that is valid, as a text
-// and in words. The text equals that of no other server where only one may have them,
-// and is the whole line where that is not plain.
+// optionsOf returns the options of a server as a text and in words, without a valid weight.
+// With options that depend on the name, the text has the name of the server. If the line is
+// not plain, the text is the whole line.
 func optionsOf(words []string) (text string, options []string) {
 	line := strings.Join(words, "\n")
 	if !isPlain(words[1], words[2]) {

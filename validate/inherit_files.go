@@ -16,7 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// filesInherit wants the same files, but for entries of maps of strings and for
+// filesInherit requires the same files, except for entries of maps of strings and for
 // certificates of the same shape. It returns the maps that it read.
 func (a *accepted) filesInherit(ctx context.Context, x *index, files []dataplane.File) (read []string, ok bool) {
 	if len(files) != len(a.files) {
@@ -41,8 +41,8 @@ func (a *accepted) filesInherit(ctx context.Context, x *index, files []dataplane
 	return read, true
 }
 
-// plainEntries is [plainEntries] of the lines that the map did not have before, where
-// those were read.
+// plainEntries calls [plainEntries] with the changed lines of a map, or with all lines if
+// it has not read the map before.
 func (a *accepted) plainEntries(old, f dataplane.File) bool {
 	if !a.plain[f.Name] {
 		return plainEntries(f.Content)
@@ -50,10 +50,10 @@ func (a *accepted) plainEntries(old, f dataplane.File) bool {
 	return plainEntries(between(old.Content, f.Content))
 }
 
-// between returns the lines of a text without those that it begins and ends with as
-// the old one does.
+// between returns the lines of text without the lines at its start and end that old has
+// too.
 func between(old, text []byte) []byte {
-	const step = 4 << 10 // bytes.Equal takes many at a time
+	const step = 4 << 10 // bytes.Equal is fast for long pieces
 	n := min(len(old), len(text))
 	start := 0
 	for start+step <= n && bytes.Equal(old[start:start+step], text[start:start+step]) {
@@ -79,12 +79,12 @@ func between(old, text []byte) []byte {
 	return text[start : len(text)-len(rest)]
 }
 
-// asks are words by which a configuration asks more of certificates than that OpenSSL
-// takes them: an answer by OCSP, a file beside it such as "a.pem.ocsp".
+// asks are words that make a configuration depend on more than a valid certificate: on an
+// OCSP answer, or on a file beside it such as "a.pem.ocsp".
 var asks = []string{"ocsp-update", "issuers-chain-path", "acme", "crt-store"}
 
-// wantMore returns the certificates that have a file beside them, by their names. Nil
-// means that a crt-list asks more of any.
+// wantMore returns the names of the certificates that have a file beside them. It returns
+// nil if a crt-list has one of asks.
 func wantMore(files []dataplane.File) map[string]bool {
 	more := map[string]bool{}
 	for _, f := range files {
@@ -105,10 +105,10 @@ func sameShape(a, b []byte) bool {
 	return shape != "" && shape == shapeOf(b)
 }
 
-// shapeOf returns what OpenSSL takes or refuses certificates by, at any security
-// level: the algorithm of each, and the kind and size of its key. It is empty
-// unless the file has certificates and the key of the first, in blocks of the
-// usual form and nothing else: OpenSSL stops at what Go's reader skips.
+// shapeOf returns the properties by which OpenSSL accepts or refuses certificates, at any
+// security level: the algorithm of each, and the kind and size of its key. It returns ""
+// unless the file has only certificates and the key of the first, in blocks of the usual
+// form. OpenSSL stops at text that Go's reader skips.
 func shapeOf(content []byte) (shape string) {
 	text := bytes.ReplaceAll(bytes.TrimSpace(content), []byte("\r\n"), []byte("\n"))
 	text = append(bytes.ReplaceAll(text, []byte("\n\n"), []byte("\n")), '\n')
@@ -135,12 +135,13 @@ func shapeOf(content []byte) (shape string) {
 	return shape
 }
 
-// stringMaps are the converters that take any key and any value (configuration
-// manual, section 7.3.1). Others want expressions, addresses or numbers.
+// stringMaps matches the converters that accept any key and any value (configuration
+// manual, section 7.3.1). Others need expressions, addresses or numbers.
 var stringMaps = regexp.MustCompile(`^map(_(str|beg|sub|dir|dom|end)(_str)?)?$`)
 
-// notByStringMaps tells the names of maps, in whatever folder, that something else
-// than those converters names. Nil means that the text may name a file in another way.
+// notByStringMaps returns the names of maps in the text, in any folder. The value is true
+// if something other than these converters names the map. It returns nil if the text may
+// name a file in another way.
 func notByStringMaps(text string) map[string]bool {
 	for line := range strings.Lines(text) {
 		if haproxycfg.Expands(line) {
@@ -152,7 +153,7 @@ func notByStringMaps(text string) map[string]bool {
 	}
 	text = quotes.Replace(text) + "\n" // m'.map' is m.map
 	others := map[string]bool{}
-	word, start := 0, 0 // where the current word begins, and its last element
+	word, start := 0, 0 // the starts of the current word and of its last path element
 	for i := range len(text) {
 		if text[i] != '/' && pathByte(text[i]) {
 			continue
@@ -169,12 +170,12 @@ func notByStringMaps(text string) map[string]bool {
 	return others
 }
 
-// maxEntry is the length up to which HAProxy never cuts a line of a map,
-// whatever tune.bufsize says.
+// maxEntry is the longest line of a map, in bytes, that HAProxy never cuts, for any
+// tune.bufsize.
 const maxEntry = 1000
 
-// plainEntries reports whether a map has nothing but comments and pairs of key
-// and value, with blanks and tabs between them.
+// plainEntries reports whether a map has only comments and pairs of key and value, with
+// blanks and tabs between them.
 func plainEntries(content []byte) bool {
 	for line := range bytes.Lines(content) {
 		line = bytes.Trim(line, " \t\r\n")

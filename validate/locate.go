@@ -10,8 +10,8 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// locator finds the line that a message of haproxy is about. There may be as many
-// messages as lines, so it reads the text once.
+// locator finds the line of a message of haproxy. It splits the text once, because there
+// may be as many messages as lines.
 type locator struct {
 	layout   dataplane.Layout
 	cfg      *dataplane.Config
@@ -50,18 +50,18 @@ type namedLine struct {
 	line int
 }
 
-// namedLines returns those lines, the most telling first.
+// namedLines returns the lines that a message names, the most precise first.
 func namedLines(text string) (named []namedLine) {
 	for _, by := range []*regexp.Regexp{ofFile, inFile, bracketed} {
 		for _, m := range by.FindAllStringSubmatch(text, -1) {
-			line, _ := strconv.Atoi(m[by.SubexpIndex("line")]) // zero for one that is not known
+			line, _ := strconv.Atoi(m[by.SubexpIndex("line")]) // zero if the number is too large
 			named = append(named, namedLine{by, m[by.SubexpIndex("file")], line})
 		}
 	}
 	return named
 }
 
-// finding places one message.
+// finding makes a finding with its position from one message.
 func (l *locator) finding(text string) Finding {
 	f := Finding{File: l.layout.ConfigPath(), Message: text}
 	named := namedLines(text)
@@ -79,7 +79,7 @@ func (l *locator) finding(text string) Finding {
 			line = strings.TrimRight(l.lines[f.Line-1], "\r\n")
 		}
 		f.Section = l.sectionAt(f.Line)
-	} else if p, ok := l.files[f.File]; ok && p.Kind != dataplane.Certificate { // which has a private key
+	} else if p, ok := l.files[f.File]; ok && p.Kind != dataplane.Certificate { // a certificate has a private key
 		file, _ := l.cfg.File(p.Kind, p.Name)
 		line = lineOf(string(file.Content), f.Line)
 	}
@@ -89,11 +89,11 @@ func (l *locator) finding(text string) Finding {
 	return f
 }
 
-// position finds the line of the configuration that a message is about. That is
-// a line of a file where the message names one: the line of the main text only
-// names that file. A line of a crt-list may name another file in turn.
+// position finds the line of the configuration for a message. If the message names a line
+// of another file, that line counts: the line of the main text only names the file. A line
+// of a crt-list may name another file in turn.
 func (l *locator) position(text string, f Finding, named []namedLine) dataplane.Position {
-	var last dataplane.Position // the file that stands last in quotes
+	var last dataplane.Position // the last file in quotes
 	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
 		if p, ok := l.files[m[1]]; ok {
 			last = p
@@ -116,8 +116,8 @@ func (l *locator) position(text string, f Finding, named []namedLine) dataplane.
 	return last
 }
 
-// byName finds the line of a message that names a section in quotes, and perhaps
-// what is wrong in it: mostly what stands last in quotes and is no keyword.
+// byName finds the line of a message that names a section in quotes. The message may quote
+// the wrong word too: mostly the last quoted word that is no keyword.
 func (l *locator) byName(text string) int {
 	m := inProxy.FindStringSubmatch(text)
 	if m == nil {
@@ -148,7 +148,8 @@ func (l *locator) byName(text string) int {
 	return section.Header
 }
 
-// partOfWord finds a name between other characters than those of names.
+// partOfWord reports whether a word contains the name, without further characters of a name
+// around it.
 func partOfWord(word, name string) bool {
 	before, after, ok := strings.Cut(word, name)
 	return ok && (before == "" || !pathByte(before[len(before)-1])) && (after == "" || !pathByte(after[0]))

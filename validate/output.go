@@ -12,12 +12,12 @@ import (
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// hasAlert reports whether haproxy said that something is wrong.
+// hasAlert reports whether the output has an alert.
 func hasAlert(output string) bool {
 	return slices.ContainsFunc(haproxyctl.Messages(output), func(m haproxyctl.Message) bool { return m.Level == "ALERT" })
 }
 
-// summaries are parts of messages that haproxy adds to those of what is wrong.
+// summaries are parts of the messages that haproxy adds after the actual errors.
 var summaries = []string{"rror(s) found in configuration file", "atal errors found in configuration", "Failed to initialize server(s) addr"}
 
 // readOutput makes the verdict from the output of haproxy -c.
@@ -41,11 +41,11 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		}
 	}
 	switch {
-	case code == 0: // alerts that did not keep haproxy from saying yes are warnings
+	case code == 0: // haproxy accepts the configuration: its alerts are warnings
 		said.warnings, said.findings = append(said.findings, said.warnings...), nil
 		return said
 	case len(said.findings) > 0:
-	case len(summary) > 0: // haproxy only warns of some things that it refuses
+	case len(summary) > 0: // haproxy refuses some things with a warning alone
 		said.findings = append(said.warnings, summary...)
 	default: // no listener, for example
 		text := cmp.Or(oneLine(strings.Join(other, " ")), fmt.Sprintf("haproxy -c ended with code %d", code))
@@ -57,8 +57,8 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 	return said
 }
 
-// oneLine replaces what is no text. HAProxy cuts characters in two. Where an
-// argument is missing, it may quote bytes of its memory.
+// oneLine replaces bytes that are no text. HAProxy cuts characters in two. If an argument
+// is missing, HAProxy may quote bytes of its memory.
 func oneLine(text string) string {
 	if len(text) > printable.MaxSaid {
 		text = text[:printable.MaxSaid] + " ..."
@@ -67,6 +67,6 @@ func oneLine(text string) string {
 		if !printable.Is(r) && r != '\t' {
 			return utf8.RuneError
 		}
-		return r // U+FFFD for what is no UTF-8
+		return r // U+FFFD for invalid UTF-8
 	}, text)
 }

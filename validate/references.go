@@ -8,18 +8,18 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// reference is what a line names.
+// reference is a name in a line that something else declares.
 type reference struct {
 	kind string // of section: "backend", "resolvers", ...; or "table", "file"
-	name string // of the section's own table: ""
+	name string // "" for the section's own table
 	line int    // of the section or crt-list, from 1
 }
 
-// place says that a name of that kind stands behind a word.
+// place says that a name of a kind stands behind a word.
 type place struct{ behind, kind string }
 
-// places says what a line names, by its first word. In a rule or a filter the
-// action or the name of the filter stands in its place.
+// places has the references of a line by its first word. For a rule the key is its action,
+// for a filter the name of the filter.
 var places = map[string][]place{
 	"use_backend":     {{"use_backend", "backend"}},
 	"default_backend": {{"default_backend", "backend"}},
@@ -42,13 +42,13 @@ var places = map[string][]place{
 	"return":      {{"errorfiles", "http-errors"}},
 }
 
-// called finds the fetches and converters of a sample expression that have the
-// name of something as their first argument, or behind numbers (configuration
-// manual, section 7.3). The groups are the kinds of references.
+// called matches fetches and converters whose first argument, or the first one behind
+// numbers, is a reference (configuration manual, section 7.3). The groups are the kinds of
+// references.
 var called = regexp.MustCompile(`(?:^|[,!])\s*(?:(?P<file>map(?:_\w+)?)|(?P<userlist>http_auth\w*)|(?P<backend>nbsrv|be_\w+|avg_queue|connslots|queue)|` +
 	`(?P<frontend>fe_\w+)|(?P<table>in_table|table_\w+|src_\w+|sc[012]?_\w+))\(\s*(?:\d+\s*,\s*)*([^\d\s(),"'\\][^\s(),"'\\]*)\s*[,)]`)
 
-// referencesOf returns what one line names.
+// referencesOf returns the references of one line.
 func referencesOf(line int, words []string) []reference {
 	var refs []reference
 	add := func(kind, name string) { refs = append(refs, reference{kind, name, line}) }
@@ -61,7 +61,7 @@ func referencesOf(line int, words []string) []reference {
 	}
 	for _, p := range places[strings.TrimRight(words[min(at, len(words)-1)], "0123456789")] {
 		switch name := after(words, p.behind); {
-		case p.kind == "resolvers" && name == "default": // which HAProxy makes itself
+		case p.kind == "resolvers" && name == "default": // HAProxy makes this section itself
 		case fixed(name), name == "" && p.kind == "table":
 			add(p.kind, name)
 		}
@@ -77,7 +77,7 @@ func referencesOf(line int, words []string) []reference {
 			}
 		}
 	}
-	if words[0] != "default-server" { // of which HAProxy reads no file when no server uses it
+	if words[0] != "default-server" { // HAProxy reads its files only if a server uses it
 		for _, file := range filesOf(words) {
 			add("file", file)
 		}
@@ -85,8 +85,8 @@ func referencesOf(line int, words []string) []reference {
 	return refs
 }
 
-// expressions returns the sample expressions of a line that cannot be a text for
-// HAProxy.
+// expressions returns the words of a line that HAProxy certainly reads as sample
+// expressions.
 func expressions(words []string) []string {
 	var found []string
 	for i, word := range words {
@@ -101,11 +101,12 @@ func expressions(words []string) []string {
 	return found
 }
 
-// fixed reports whether a name stands in the text: HAProxy alone knows what a
-// variable or an expression makes.
+// fixed reports whether a name is complete in the text: only HAProxy knows the value of a
+// variable or an expression.
 func fixed(name string) bool { return name != "" && !strings.ContainsAny(name, "%$\"' ") }
 
-// after returns the word behind a keyword, which is not the name of a header.
+// after returns the word behind a keyword, "" if there is none or the keyword is the name
+// of a header.
 func after(words []string, keyword string) string {
 	i := slices.Index(words, keyword)
 	if i < 0 || i+1 == len(words) || i > 0 && headerKeywords[words[i-1]] {

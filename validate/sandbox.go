@@ -16,21 +16,21 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// sandbox is a folder of its own, laid out as the target's, in which haproxy
-// checks a copy of a configuration.
+// sandbox is a folder with the layout of the instance, in which haproxy checks a copy of a
+// configuration.
 type sandbox struct {
 	dir    string
 	lock   *os.File // of dir
 	config string   // path of the copy of haproxy.cfg
-	moved  []moved  // a folder outside of the target's base stands before the base
+	moved  []moved  // folders outside of the instance's base come before the base
 	back   *strings.Replacer
 }
 
-// moved is a folder of the target and its place in the sandbox.
+// moved is a folder of the instance and its place in the sandbox.
 type moved struct{ target, local string }
 
-// newSandbox writes the files, for the account to read. The caller removes the
-// sandbox when it is not nil, also after an error.
+// newSandbox writes the files, readable for the account. The caller must remove the sandbox
+// if it is not nil, also after an error.
 func newSandbox(cfg *dataplane.Config, layout dataplane.Layout, account *haproxyctl.Account) (*sandbox, error) {
 	dir, err := os.MkdirTemp("", sandboxName)
 	if err != nil {
@@ -72,7 +72,7 @@ func newSandbox(cfg *dataplane.Config, layout dataplane.Layout, account *haproxy
 
 const sandboxName = "haproxy-check-"
 
-// hold locks the sandbox for as long as this process lives.
+// hold locks the sandbox while this process lives.
 func (s *sandbox) hold() (err error) {
 	if s.lock, err = os.Open(s.dir); err == nil {
 		err = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_EX)
@@ -81,12 +81,12 @@ func (s *sandbox) hold() (err error) {
 }
 
 func (s *sandbox) remove() error {
-	_ = s.lock.Close() // it was read only
+	_ = s.lock.Close() // it is open for reading only
 	return os.RemoveAll(s.dir)
 }
 
-// removeLeftovers removes the sandboxes of processes that were killed: they have
-// private keys. It spares new ones, which their process may not have locked yet.
+// removeLeftovers removes the sandboxes of killed processes: they have private keys. It
+// spares sandboxes of the last minute, because their process may not have locked them yet.
 func removeLeftovers() {
 	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), sandboxName+"*"))
 	for _, dir := range dirs {
@@ -103,9 +103,9 @@ func removeLeftovers() {
 	}
 }
 
-// layOut makes the folders for files, and links to whatever else lies there on
-// this machine, such as a folder of error pages. A configuration brings the files
-// in its folders along, so only folders in them are linked.
+// layOut makes the folders for files. It links to everything else there on this machine,
+// such as a folder of error pages. A configuration brings its own files, so layOut links
+// only folders inside of the layout's folders.
 func (s *sandbox) layOut(layout dataplane.Layout) error {
 	base := filepath.Dir(layout.ConfigPath())
 	s.moved = []moved{{base, s.dir}}
@@ -143,8 +143,8 @@ func (s *sandbox) layOut(layout dataplane.Layout) error {
 	return nil
 }
 
-// rewrite puts the folders of the sandbox in the place of the target's. Line
-// feeds stay, and so do line numbers.
+// rewrite replaces the folders of the instance by those of the sandbox. Line feeds stay,
+// and so do line numbers.
 func (s *sandbox) rewrite(text string) string {
 	var b strings.Builder
 	b.Grow(len(text) + len(text)/8)
@@ -169,7 +169,8 @@ func (s *sandbox) rewrite(text string) string {
 	}
 }
 
-// move returns where a path of the target lies in the sandbox, if it does.
+// move returns the place in the sandbox of a path of the instance, or the path itself if it
+// has none.
 func (s *sandbox) move(path string) string {
 	for _, m := range s.moved {
 		rest, below := strings.CutPrefix(path, m.target)
@@ -180,7 +181,7 @@ func (s *sandbox) move(path string) string {
 	return path
 }
 
-// pathByte reports the characters that a path goes on with.
+// pathByte reports the characters inside a path.
 func pathByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("/._-", c) >= 0
 }

@@ -7,8 +7,7 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
-// parsed is what phase 1 reads in the text of one section. Lines count from 1
-// within the section.
+// parsed is the result of phase 1 for one section. Lines count from 1 within the section.
 type parsed struct {
 	section     haproxycfg.Section
 	findings    []haproxycfg.Finding
@@ -55,7 +54,7 @@ func (p *parsed) inherits(words []string) {
 	}
 }
 
-// declares notes what other lines may refer to.
+// declares notes the things that other lines may refer to.
 func (p *parsed) declares(words []string) {
 	switch {
 	case words[0] == ".if":
@@ -69,8 +68,9 @@ func (p *parsed) declares(words []string) {
 	}
 }
 
-// skips reports whether HAProxy may leave a reference alone: perhaps no proxy
-// uses a defaults section, of which HAProxy reads only the files at once.
+// skips reports whether HAProxy may ignore a reference: in a disabled section, or in a
+// defaults section that no proxy uses. HAProxy always reads the files and the defaults that
+// a defaults section names.
 func (p *parsed) skips(r reference) bool {
 	return p.disabled || p.section.Kind == "defaults" && r.kind != "file" && r.kind != "defaults"
 }

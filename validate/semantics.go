@@ -13,26 +13,25 @@ import (
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 )
 
-// Semantics is phase 2: it runs `haproxy -c` over a copy of the configuration
-// and its files, in a folder of its own that is laid out as the target's. It
-// removes the folder, and ends whatever haproxy started. All alerts of haproxy
-// are the findings of an *Error. All warnings are in the report.
+// Semantics is phase 2: it runs `haproxy -c` over a copy of the configuration and its
+// files. The copy is in a new folder with the layout of the instance. Semantics removes the
+// folder, and ends all processes that haproxy started. All alerts of haproxy are the
+// findings of an *Error. All warnings are in the report.
 //
-// Semantics remembers the verdict on the same bytes. It also inherits the
-// verdict on the last configuration that haproxy takes, unless
-// [Validator.NoInherit] is set. That needs a difference of nothing but servers,
-// backends that come or go, entries of maps of strings and whole certificates. A
-// backend may come if haproxy took another one of the same lines and the same options
-// of servers at that place. It may go if no line mentions its name.
+// Semantics remembers the verdict on the same bytes. It also inherits the verdict on the
+// last accepted configuration, unless [Validator.NoInherit] is set. The only difference may
+// be servers, backends that come or go, entries of maps of strings and whole certificates.
+// A backend may come if haproxy accepted another one there with the same lines and the same
+// options of servers. It may go if no line mentions its name.
 //
-// The cost of that follows the difference. What was inherited is inherited from in
-// turn, so the difference is one to the last configuration.
+// The cost follows the difference to the last configuration: a configuration may inherit
+// from one that inherited.
 func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
 	return v.semantics(ctx, cfg, false)
 }
 
-// semantics is Semantics. What is judged aside inherits nothing, and nothing inherits
-// from it.
+// semantics is Semantics. With aside, cfg inherits no verdict, and no configuration
+// inherits from it.
 func (v *Validator) semantics(ctx context.Context, cfg *dataplane.Config, aside bool) (*Report, error) {
 	if cfg == nil {
 		return nil, errNoConfig
@@ -84,7 +83,7 @@ func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Confi
 		return nil, fmt.Errorf("validate: %w", err)
 	}
 	output, code, err := v.run(ctx, account, box.dir, binary, "-c", "-f", box.config)
-	if err != nil && !(errors.Is(err, ErrBinary) && hasAlert(output)) { // some versions crash over what they have just refused
+	if err != nil && !(errors.Is(err, ErrBinary) && hasAlert(output)) { // some versions crash after they have refused a configuration
 		return nil, err
 	}
 	said = readOutput(output, code, v.Layout, cfg, box)
@@ -107,25 +106,25 @@ func (v *Validator) result(said *verdict, version string, report *Report) (*Repo
 	return report, nil
 }
 
-// otherVersion compares as many numbers as the target's version has.
+// otherVersion compares as many numbers as target has.
 func otherVersion(local, target string) bool {
 	target, _, _ = strings.Cut(target, "-")
 	return target != "" && local != target && !strings.HasPrefix(local, target+".")
 }
 
-// verdict is what haproxy said of one configuration.
+// verdict is the verdict of haproxy on one configuration.
 type verdict struct {
 	warnings []Finding
-	findings []Finding // not valid when there are any
+	findings []Finding // not valid if there are any
 }
 
-// verdicts remembers what haproxy said.
+// verdicts remembers verdicts of haproxy.
 type verdicts struct {
 	mu    sync.Mutex
 	known map[string]*verdict // by the hash of the configuration
 }
 
-// maxVerdicts is how many verdicts are remembered, before all are forgotten.
+// maxVerdicts bounds the remembered verdicts. One more clears them all.
 const maxVerdicts = 32
 
 func (m *verdicts) recall(cfg *dataplane.Config) *verdict {

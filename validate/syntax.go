@@ -13,20 +13,19 @@ import (
 
 // Syntax is phase 1. It finds:
 //
-//   - unknown keywords and sections, quotes that are not closed, sections without
+//   - unknown keywords and sections, unclosed quotes, sections without
 //     a name;
 //   - references to backends, stick tables, userlists, resolvers, peers, caches,
 //     http-errors, FastCGI applications and defaults that do not exist;
-//   - files in the folders of the layout that a line or a crt-list names and the
+//   - files in the folders of the layout that a line or a crt-list names, but the
 //     configuration does not bring along.
 //
-// It parses only the sections that changed since the last call.
+// It parses only the changed sections.
 //
-// Syntax does not refuse what HAProxy takes. A keyword is unknown when neither
-// client-native nor the manuals of HAProxy know it. A disabled proxy may refer to
-// anything. A text with conditional blocks (.if) is left to phase 2. There is one
-// exception: Syntax refuses words behind the name of a proxy. HAProxy up to 3.0
-// drops such a section, often in silence.
+// Syntax refuses nothing that HAProxy accepts, with one exception: words behind the name of
+// a proxy. HAProxy up to 3.0 drops such a section, often in silence. A keyword is unknown
+// if neither client-native nor the manuals of HAProxy know it. A disabled proxy may refer
+// to anything. Syntax leaves a text with conditional blocks (.if) to phase 2.
 func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	if cfg == nil {
 		return errNoConfig
@@ -41,7 +40,7 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	return wrongLines(v.Layout, cfg)
 }
 
-// wrongLines reads the whole text and returns what phase 1 finds, as an *Error.
+// wrongLines reads the whole text and returns the findings of phase 1 as an *Error.
 func wrongLines(layout dataplane.Layout, cfg *dataplane.Config) error {
 	all := parseSections(cfg.Sections())
 	c := checker{layout: layout, cfg: cfg, listed: map[string]bool{}, first: make(map[sectionKey]*placed, len(all)), tables: map[string]bool{}}
@@ -70,7 +69,7 @@ func wrongLines(layout dataplane.Layout, cfg *dataplane.Config) error {
 	if len(c.findings) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(c.findings, func(a, b Finding) int { // those of the main text first
+	slices.SortStableFunc(c.findings, func(a, b Finding) int { // findings in the main text first
 		return cmp.Or(strings.Compare(string(a.Position.Kind), string(b.Position.Kind)), strings.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	return &Error{Phase: PhaseSyntax, Findings: c.findings}
@@ -81,7 +80,7 @@ type checker struct {
 	layout   dataplane.Layout
 	cfg      *dataplane.Config
 	listed   map[string]bool        // crt-lists that have been read
-	first    map[sectionKey]*placed // of those that share kind and name
+	first    map[sectionKey]*placed // the first of each kind and name
 	tables   map[string]bool
 	findings []Finding
 }
@@ -96,7 +95,7 @@ func (c *checker) note(p *placed, file string, at dataplane.Position, text, mess
 		File: file, Line: at.Line, Section: p.String(), Message: message, Text: haproxycfg.Redact(strings.TrimSpace(text)), Position: at})
 }
 
-// reference finds what a section names and does not exist.
+// reference notes a finding if a reference names something that does not exist.
 func (c *checker) reference(p *placed, r reference) {
 	if message := c.missing(p, r); message != "" {
 		c.add(p, r.line, lineOf(p.section.Text, r.line), message)
@@ -130,7 +129,7 @@ func (c *checker) listAt(name string) (list dataplane.File, ok bool) {
 	return f, true
 }
 
-// missing says what is wrong with a reference, and nothing when it is fine.
+// missing returns the problem of a reference, "" if there is none.
 func (c *checker) missing(from *placed, r reference) string {
 	found := c.first[sectionKey{r.kind, r.name}]
 	switch r.kind {
@@ -160,9 +159,9 @@ func (c *checker) missing(from *placed, r reference) string {
 	return ""
 }
 
-// lacks reports whether a path lies directly in a folder of the layout and the
-// configuration brings no such file. A path may also name a folder, or a bundle:
-// "site" means "site.rsa" and "site.ecdsa".
+// lacks reports whether a path is directly in a folder of the layout, but the configuration
+// has no such file. A path may also name a folder, or a bundle: "site" means "site.rsa" and
+// "site.ecdsa".
 func (c *checker) lacks(file string) bool {
 	if strings.HasSuffix(file, "/") {
 		return false

@@ -29,22 +29,22 @@ var (
 	ErrBinary   = errors.New("haproxy gave no verdict") // haproxy was killed, or is broken
 )
 
-// Finding is one thing that is wrong, or that HAProxy warns of. Passwords in
-// Text and Message read "(secret)".
+// Finding is one error, or one warning of HAProxy. Passwords in Text and Message read
+// "(secret)".
 type Finding struct {
-	File    string `json:"file"`              // as the target knows it, by the layout
-	Line    int    `json:"line,omitempty"`    // from 1; zero when it is not known
+	File    string `json:"file"`              // the path on the instance, by the layout
+	Line    int    `json:"line,omitempty"`    // from 1; zero if unknown
 	Section string `json:"section,omitempty"` // "backend shop"
 	Message string `json:"message"`
 	Text    string `json:"text,omitempty"` // that line, without surrounding space
 
-	// Position is the line of the [dataplane.Config] that is wrong; the zero
-	// value when it is not known. File and Line may be those of a bind line, and
-	// Position in the certificate that the line names.
+	// Position is the wrong line of the [dataplane.Config]; the zero value if it is
+	// unknown. File and Line may name a bind line while Position is in the certificate that
+	// the line names.
 	Position dataplane.Position `json:"-"`
 }
 
-// String gives "file:line: section: message: text".
+// String returns "file:line: section: message: text".
 func (f Finding) String() string {
 	file := f.File
 	if f.Line > 0 {
@@ -77,7 +77,7 @@ type Error struct {
 	OtherVersion bool
 }
 
-// maxShown is how many findings an error lists; the others are counted.
+// maxShown bounds the findings that an error lists. It counts the others.
 const maxShown = 50
 
 // Error lists the findings, one a line.
@@ -97,8 +97,8 @@ func (e *Error) Error() string {
 	return printable.Text(b.String())
 }
 
-// Positions yields the position and the message of each finding. The position is
-// zero when it is not known.
+// Positions yields the position and the message of each finding. The position is zero if it
+// is unknown.
 func (e *Error) Positions() iter.Seq2[dataplane.Position, string] {
 	return func(yield func(dataplane.Position, string) bool) {
 		for _, f := range e.Findings {
@@ -109,18 +109,17 @@ func (e *Error) Positions() iter.Seq2[dataplane.Position, string] {
 	}
 }
 
-// Report is about a valid configuration.
+// Report describes the check of a valid configuration.
 type Report struct {
-	Warnings []Finding     // HAProxy takes the configuration all the same
+	Warnings []Finding     // HAProxy accepts the configuration nevertheless
 	Duration time.Duration // of the run of haproxy, if there was one
 
-	// Remembered says that haproxy was not run, because the same configuration
-	// was checked before.
+	// Remembered says that the Validator did not run haproxy, because it has checked the
+	// same configuration before.
 	Remembered bool
 
-	// Inherited says that haproxy was not run. The configuration differs from one
-	// that haproxy takes only in what cannot change that. Warnings are those of the
-	// last configuration that haproxy was run for.
+	// Inherited says that the Validator did not run haproxy. The difference to an accepted
+	// configuration cannot change the verdict. Warnings are from the last run of haproxy.
 	Inherited bool
 
 	// HAProxyVersion is the version of the binary that decided, "2.6.12".
@@ -131,53 +130,54 @@ type Report struct {
 	OtherVersion bool
 }
 
-// DefaultTimeout bounds one run of haproxy unless [Validator.Timeout] is set. A
-// start of HAProxy takes as long: it reads the same certificates and maps.
+// DefaultTimeout bounds one run of haproxy unless [Validator.Timeout] is set. A run takes
+// as long as a start of HAProxy, which reads the same certificates and maps.
 const DefaultTimeout = 30 * time.Second
 
-// Validator validates configurations. It remembers what it read in each section, the
-// verdicts on whole configurations, and the last configuration that haproxy takes. The zero value is ready to use. A Validator is safe for concurrent use;
-// do not change its fields once it is used.
+// Validator validates configurations. It remembers the content of each section, the
+// verdicts on whole configurations, and the last accepted configuration. The zero value is
+// ready to use. A Validator is safe for concurrent use; do not change its fields after the
+// first use.
 //
-// A Validator does not notice changes on this machine: of the binary, and of files
-// that a configuration names but does not bring along. Make a new one then.
+// A Validator does not notice a changed binary. It does not notice changes of files that a
+// configuration names but does not bring along. Make a new Validator then.
 type Validator struct {
 	// Binary is the path of haproxy. Zero means haproxy in PATH, or else
 	// /usr/sbin/haproxy, /usr/local/sbin/haproxy.
 	Binary string
 
-	// User is the account that haproxy runs under, if this process is root. Zero
-	// means that of this process. Whatever the configuration names on this machine,
-	// and TMPDIR, must be readable for the account.
+	// User is the account that haproxy runs under, if this process is root. Zero means the
+	// account of this process. The account must be able to read TMPDIR, and all files of
+	// this machine that the configuration names.
 	User string
 
-	// Env names the environment variables of this process that haproxy gets beside
-	// those that every program needs, as for [dataplane.LocalOptions].
+	// Env names more environment variables of this process that haproxy gets, beside those
+	// that every program needs. See [dataplane.LocalOptions].
 	Env []string
 
-	// Layout says where the files of the configuration lie on the target.
+	// Layout has the paths of the configuration's files on the instance.
 	Layout dataplane.Layout
 
 	// Timeout bounds one run of haproxy. Zero means [DefaultTimeout].
 	Timeout time.Duration
 
-	// TargetVersion returns the version of the target's HAProxy: "3.0", "3.0.11",
-	// "3.0.11-1+deb13u3", or "" when it is not known. Reports and errors then say
-	// whether the binary has another one. Each verdict calls it once, perhaps from
-	// several goroutines at a time. Nil means that it is not known.
+	// TargetVersion returns the version of the instance: "3.0", "3.0.11",
+	// "3.0.11-1+deb13u3", or "" if it is unknown. Reports and errors then say whether the
+	// binary has another version. The Validator calls it once for each verdict, perhaps
+	// concurrently. If nil, the version is unknown.
 	TargetVersion func() string
 
 	// NoInherit makes the Validator run haproxy for every new configuration.
 	NoInherit bool
 
-	// Logger is told by Validate of each run of haproxy that accepts, and what it warns
-	// of. Nil: nobody is.
+	// Logger gets a line from Validate for each run of haproxy that accepts a
+	// configuration, and one for each warning. If nil, Validate logs nothing.
 	Logger *slog.Logger
 
 	state struct {
 		sync.Mutex
-		index *index    // of the configuration that was looked at last
-		taken *accepted // the last that haproxy takes
+		index *index    // of the last configuration
+		taken *accepted // the last accepted configuration
 	}
 	memory    verdicts
 	leftovers sync.Once
@@ -193,8 +193,8 @@ var errNoConfig = errors.New("validate: no configuration: pass one that is not n
 // See [Validator.Syntax].
 func Syntax(cfg *dataplane.Config) error { return new(Validator).Syntax(cfg) }
 
-// Check runs phase 1, and phase 2 if phase 1 finds nothing. An *Error means that
-// the configuration is not valid. Other errors are about the binary: they wrap
+// Check runs phase 1, and phase 2 if phase 1 finds nothing. An *Error means that the
+// configuration is not valid. Other errors say that there is no verdict. They may wrap
 // [ErrNoBinary], [ErrBinary], or the error of a context that ended.
 func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
 	if err := v.Syntax(cfg); err != nil {
@@ -203,9 +203,9 @@ func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, 
 	return v.Semantics(ctx, cfg)
 }
 
-// Validate is [Validator.Check] without the report: nil says that the
-// configuration may be deployed. It makes a Validator the validator of a loop of
-// package reconcile.
+// Validate is [Validator.Check] without the report: nil means that the loop may deploy the
+// configuration. With this method a Validator is the validator of a loop of package
+// reconcile.
 func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
 	report, err := v.Check(ctx, cfg)
 	if err == nil && v.Logger != nil && !report.Remembered && !report.Inherited {
@@ -217,9 +217,9 @@ func (v *Validator) Validate(ctx context.Context, cfg *dataplane.Config) error {
 	return err
 }
 
-// Quietly is [Validator.Validate] without lines in the log, for what is not deployed:
-// package settings asks it about cases. It inherits no verdict, and none is inherited
-// from it.
+// Quietly is [Validator.Validate] without lines in the log, for a configuration that is not
+// for deployment, such as a case of package settings. Such a configuration inherits no
+// verdict, and no other one inherits from it.
 func (v *Validator) Quietly(ctx context.Context, cfg *dataplane.Config) error {
 	err := v.Syntax(cfg)
 	if err == nil {
