@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// TypeError says that a path cannot be read from a Go type.
+// TypeError says why a path does not fit a Go type.
 type TypeError struct {
 	Path   string
-	Type   reflect.Type // where the path stops
+	Type   reflect.Type // the type at which the path stops
 	Reason string
 }
 
 func (e *TypeError) Error() string { return fmt.Sprintf("jsonpath %q: %s", e.Path, e.Reason) }
 
-// Bound is a path that is ready to be read from one kind of object. It is
-// immutable and safe for concurrent use.
+// Bound is a path that is ready to read from one kind of object. It is immutable and safe
+// for concurrent use.
 type Bound struct {
 	path   *Path
 	fields [][]int // by step: the index of the field of a struct
 }
 
-// String returns the expression as it was given to [Compile].
+// String returns the expression of [Compile].
 func (b *Bound) String() string { return b.path.expr }
 
-// Bind prepares the path for objects of type t, a struct or a pointer to one.
-// With a nil t the objects are the nested map[string]any of unstructured ones.
-// A field that the type does not have is a [*TypeError]; what stands behind a
-// filter, a list of positions or "..", is not compared with the type.
+// Bind prepares the path for objects of type t, a struct or a pointer to one. With a nil t
+// the objects are the nested map[string]any of unstructured ones. A field that the type
+// does not have is a [*TypeError]. Bind does not check the path behind a filter, a list of
+// positions or "..".
 func (p *Path) Bind(t reflect.Type) (*Bound, error) {
 	b := &Bound{path: p, fields: make([][]int, len(p.steps))}
 	for i, node := range p.nodes {

@@ -12,18 +12,17 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// Bounds of [Path.Find]. They hold back an expression that is written to cost much,
-// such as one with many "..".
+// Bounds of [Path.Find]. They stop an expensive expression, such as one with many "..".
 const (
-	maxWork    = 5_000_000 // values looked at: about a second
+	maxWork    = 5_000_000 // visited values: about a second
 	maxResults = 10_000
-	maxMore    = 1 << 20 // bytes of the results, beyond those of the data
+	maxMore    = 1 << 20 // bytes of the results beyond the size of the data
 )
 
-// Find returns what the path selects in data, which is as from [Decode], in the order
-// of the data; values of maps by key. With missing, a field or position that is not
-// there selects nothing; without, it is an error, unless a filter passes over it.
-// Errors hold no values of the data.
+// Find returns the values that the path selects in data, in the order of the data; values
+// of maps by key. data has the types of [Decode]. With missing, a missing field or position
+// selects nothing. Without, it is an error, unless the path has a filter. Errors contain no
+// values of the data.
 func (p *Path) Find(data any, missing bool) (found []any, err error) {
 	e := &evaluation{missing: missing || p.filters, left: maxWork}
 	found = []any{}
@@ -36,8 +35,8 @@ func (p *Path) Find(data any, missing bool) (found []any, err error) {
 	return found, nil
 }
 
-// Decode reads JSON for [Path.Find]. Whole numbers are int64, so that a filter can
-// compare them with one.
+// Decode reads JSON for [Path.Find]. Whole numbers are int64: a filter can compare them
+// with its numbers.
 func Decode(text []byte) (data any, err error) {
 	err = utiljson.Unmarshal(text, &data)
 	return data, err
@@ -55,7 +54,7 @@ func bounded(found []any, data any) error {
 	return nil
 }
 
-// after is a number of bytes less those of v. It stops below 0.
+// after returns left minus the size of v in bytes. It stops below 0.
 func after(left int, v any) int {
 	left -= 8
 	switch v := v.(type) {
@@ -77,15 +76,15 @@ func after(left int, v any) int {
 	return left
 }
 
-// evaluation reads the nodes of client-go's parser. Client-go's own evaluator is not
-// asked: behind an empty or shorter list it loses the values of all others, its errors
-// print the data, which may be a Secret, and it goes through each byte of a text.
+// evaluation evaluates the nodes of client-go's parser. It does not use client-go's own
+// evaluator. That one loses the values of other lists behind an empty or shorter list. Its
+// errors print the data, which may be a Secret. It also visits each byte of a text.
 type evaluation struct {
 	missing bool
 	left    int // of maxWork
 }
 
-// blocks appends what {..}{..} selects, with the ranges among them.
+// blocks appends the values that {..}{..} select, including ranges.
 func (e *evaluation) blocks(found *[]any, data any, blocks []jsonpath.Node) error {
 	for i := 0; i < len(blocks); i++ {
 		nodes := blocks[i].(*jsonpath.ListNode).Nodes
@@ -153,7 +152,7 @@ func (e *evaluation) list(in []any, nodes []jsonpath.Node) (out []any, err error
 
 var errWork = fmt.Errorf("it looks at more than %d values, and no more are possible: use fewer .. and commas", maxWork)
 
-// step appends what a node selects in one value.
+// step appends the values that a node selects in one value.
 func (e *evaluation) step(out []any, v any, node jsonpath.Node) ([]any, error) {
 	switch n := node.(type) {
 	case *jsonpath.FieldNode:
@@ -184,7 +183,7 @@ func (e *evaluation) step(out []any, v any, node jsonpath.Node) ([]any, error) {
 	return out, nil
 }
 
-// parts are the elements of a list, or the values of a map by key.
+// parts returns the elements of a list, or the values of a map by key.
 func (e *evaluation) parts(v any) (parts []any) {
 	switch v := v.(type) {
 	case []any:
@@ -198,7 +197,7 @@ func (e *evaluation) parts(v any) (parts []any) {
 	return parts
 }
 
-// recursive appends v and all in it that has parts.
+// recursive appends v and all values in it that have parts.
 func (e *evaluation) recursive(out []any, v any) []any {
 	if parts := e.parts(v); len(parts) > 0 {
 		out = append(out, v)

@@ -1,17 +1,17 @@
-// Package jsonpath is the one path language of haptic: that of kubectl -o jsonpath,
+// Package jsonpath is the path language of haptic: the language of kubectl -o jsonpath,
 // parsed by [k8s.io/client-go/util/jsonpath].
 //
 //	metadata.namespace
 //	{.metadata.labels['kubernetes.io/service-name']}
 //	{.spec.ports[?(@.name=="http")].port}
 //
-// Beyond kubectl it takes an expression without braces, a quoted key with dots that
-// nobody escaped, and [*] of a map. It selects values and prints nothing, so text is
-// refused. [Path.Bind] refuses misspelt fields of a type, so a mistake shows when a
-// watcher is made and not as an index that stays empty.
+// Unlike kubectl it accepts an expression without braces, a quoted key with unescaped dots,
+// and [*] of a map. It selects values and prints nothing: it refuses text. [Path.Bind]
+// refuses misspelt fields of a type. Such a mistake fails the start of a watcher, and does
+// not become an index that stays empty.
 //
-// A plain path, of fields, keys, positions and [*], is read from typed objects as they
-// are, and 5 to 20 times as fast as others. Those are read from nested maps.
+// A plain path has only fields, keys, positions and [*]. The package reads it from typed
+// objects directly, 5 to 20 times as fast as other paths. It reads those from nested maps.
 package jsonpath
 
 import (
@@ -29,10 +29,10 @@ import (
 // MaxLength bounds an expression, in bytes.
 const MaxLength = 1024
 
-// SyntaxError says what [Compile] cannot accept, and where.
+// SyntaxError says what [Compile] refuses, and where.
 type SyntaxError struct {
-	Path   string // the expression as given
-	Offset int    // position in Path, in bytes; -1 where it is not known
+	Path   string // the expression
+	Offset int    // position in Path, in bytes; -1 if unknown
 	Reason string
 }
 
@@ -56,27 +56,27 @@ func (s step) isKey() bool { return s.pos < 0 && !s.all }
 // Path is a compiled expression. It is immutable and safe for concurrent use.
 type Path struct {
 	expr  string
-	text  string          // as client-go takes it
+	text  string          // the expression for client-go
 	nodes []jsonpath.Node // of the first block
-	steps []step          // of a plain path, nil for others
+	steps []step          // of a plain path; nil for other paths
 
 	blocks  []jsonpath.Node // {..}{..}
 	filters bool
 }
 
-// String returns the expression as it was given to [Compile].
+// String returns the expression of [Compile].
 func (p *Path) String() string { return p.expr }
 
-// rewritten matches what client-go reads in another way: a quoted key, and a dot in
-// front of a bracket. The text of a filter, with no bracket or comma in front, is not.
+// rewritten matches text that client-go reads differently: a quoted key, and a dot before a
+// bracket. Compile does not rewrite the quoted text of a filter: no bracket or comma is
+// before it.
 var rewritten = regexp.MustCompile(`\.\.|(\.?[\[,] *)?("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|\.\[`)
 
-// special matches what ends a field, escaped or not.
+// special matches a character that ends a field, escaped or not.
 var special = regexp.MustCompile(`\\?([.,\[\]$@{}\s])`)
 
-// Compile parses an expression. The braces and the first dot may be left out:
-// "{.spec.host}", "$.spec.host" and "spec.host" are the same path. The error is a
-// [*SyntaxError].
+// Compile parses an expression. The braces and the first dot are optional: "{.spec.host}",
+// "$.spec.host" and "spec.host" are the same path. The error is a [*SyntaxError].
 func Compile(expr string) (*Path, error) {
 	if len(expr) > MaxLength {
 		return nil, &SyntaxError{Path: expr[:MaxLength/8] + "...", Offset: -1, Reason: fmt.Sprintf("it has %d bytes, only %d can be", len(expr), MaxLength)}
@@ -138,8 +138,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// CompileField parses an expression of what is deleted: that can be a plain path
-// only, of fields, keys, positions and [*].
+// CompileField parses an expression for [Bound.Delete]: a plain path of fields, keys,
+// positions and [*].
 func CompileField(expr string) (*Path, error) {
 	p, err := Compile(expr)
 	if err == nil && p.steps == nil {
@@ -148,7 +148,7 @@ func CompileField(expr string) (*Path, error) {
 	return p, err
 }
 
-// stepOf returns the step that a node is, if a plain path can have it.
+// stepOf returns the step of a node, if a plain path can have it.
 func stepOf(node jsonpath.Node) (s step, ok bool) {
 	s.pos = -1
 	switch n := node.(type) {
@@ -169,8 +169,8 @@ func stepOf(node jsonpath.Node) (s step, ok bool) {
 	return s, false
 }
 
-// check refuses what client-go takes and then fails on, or prints. It counts the
-// ranges that are open.
+// check refuses nodes that client-go accepts but cannot evaluate, or prints. It counts the
+// open ranges.
 func check(nodes []jsonpath.Node, filter bool, ranges *int) (err error) {
 	for i, node := range nodes {
 		switch n := node.(type) {

@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Values appends what the path selects in obj to dst: one string per scalar, in
-// the order of the object (map values by key). Missing fields, nulls, lists and
-// objects select nothing. Numbers and booleans read as in JSON; []byte is base64.
-// A filter that cannot compare is an error, as are the bounds of [Path.Find].
+// Values appends the values that the path selects in obj to dst: one string per scalar, in
+// the order of the object (map values by key). Missing fields, nulls, lists and objects
+// select nothing. Numbers and booleans read as in JSON; []byte is base64. Values fails if a
+// filter cannot compare, or beyond the bounds of [Path.Find].
 //
-// obj is what the path was bound for: a pointer to the struct, or the
-// map[string]any of an unstructured object.
+// obj has the type of [Path.Bind]: a pointer to the struct, or the map[string]any of an
+// unstructured object.
 func (b *Bound) Values(dst []string, obj any) ([]string, error) {
 	at := 0
 	m, ok := obj.(map[string]any)
@@ -72,7 +72,7 @@ func (b *Bound) values(dst []string, v reflect.Value, at int) []string {
 	return dst
 }
 
-// entry is the value of a key; the maps that objects are full of need no copies.
+// entry returns the value of a key. It makes no copy for the most frequent types of maps.
 func entry(v reflect.Value, key string) reflect.Value {
 	switch m := v.Interface().(type) {
 	case map[string]any:
@@ -111,9 +111,9 @@ func appendScalar(dst []string, v reflect.Value) []string {
 	return dst
 }
 
-// Delete removes what the path selects from obj, in place: map keys and list
-// elements go, fields of structs become their zero value. What is missing
-// already is left alone. obj is as for [Bound.Values].
+// Delete removes the values that the path selects from obj, in place: map keys and list
+// elements go, fields of structs become zero. It ignores missing values. obj is as for
+// [Bound.Values].
 func (b *Bound) Delete(obj any) { b.delete(reflect.ValueOf(obj), 0) }
 
 func (b *Bound) delete(v reflect.Value, at int) {
@@ -168,8 +168,8 @@ func (b *Bound) deleteKeys(v reflect.Value, s step, at int) {
 	}
 }
 
-// without returns a value that cannot be changed where it is, without what the
-// rest of the path selects in it.
+// without returns a copy of a value without the values that the rest of the path selects.
+// It is for values that cannot change in place.
 func (b *Bound) without(v reflect.Value, at int) reflect.Value {
 	changed := reflect.New(v.Type()).Elem()
 	changed.Set(v)
