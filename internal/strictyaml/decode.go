@@ -1,6 +1,5 @@
-// Package strictyaml reads YAML into Go structs and names all that is wrong at
-// once, each with its line. What the fields are called, and what they may be, stands
-// in their tags; see [Field].
+// Package strictyaml reads YAML into Go structs and reports all errors at once, each with
+// its line. The tags of the fields have their names and their rules; see [Field].
 package strictyaml
 
 import (
@@ -20,32 +19,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Bounds of a file, so that a hostile one costs little.
+// Bounds of a file: a hostile one costs little.
 const (
 	maxBytes = 4 << 20 // a ConfigMap holds 1 MiB
 	maxDepth = 32
 	maxNodes = 100_000 // aliases followed
 )
 
-// Document is a file that was read, and where each of its values stands. A nil
-// Document is that of values made in Go.
+// Document is a file with the positions of its values. For values made in Go, use a nil
+// Document.
 type Document struct {
 	File string
-	Errs Errors // all that is wrong so far
+	Errs Errors // all errors so far
 
-	// Elsewhere says of a key that is unknown, or whose value has another type, what
-	// the file can have instead; "" if nothing is known. It gets the path. May be nil.
+	// Elsewhere returns a hint for an unknown key, or for a key whose value has the wrong
+	// type: what to write instead, or "". It gets the path. May be nil.
 	Elsewhere func(path string) string
 
 	lines []string
 	marks map[string]*yaml.Node // by path
-	wrong map[string]bool       // paths of which enough was said
+	wrong map[string]bool       // paths with an error
 	nodes int
 	over  bool
 }
 
-// Unmarshaler is a value that reads itself: what is wrong goes to d.Fail, and what
-// is below it through d.Value. It is found at pointers.
+// Unmarshaler is a value that reads itself. It reports errors with d.Fail, and reads the
+// values below it with d.Value. Implement it with a pointer receiver.
 type Unmarshaler interface {
 	UnmarshalStrict(d *Document, path string, n *yaml.Node)
 }
@@ -53,8 +52,8 @@ type Unmarshaler interface {
 // yamlLine finds the line in a message of the YAML library.
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// Read parses a file and returns the roots of its documents. What is not YAML is in
-// the errors of the Document.
+// Read parses a file and returns the roots of its documents. If the file is not YAML, the
+// Document has the error.
 func Read(file string, data []byte) (*Document, []*yaml.Node) {
 	d := &Document{File: file, marks: map[string]*yaml.Node{}, wrong: map[string]bool{}, lines: strings.Split(string(data), "\n")}
 	fail := func(line int, format string, args ...any) {
@@ -85,8 +84,9 @@ func Read(file string, data []byte) (*Document, []*yaml.Node) {
 	}
 }
 
-// Broken returns the line, from 1, and the message of an error of the YAML library. For
-// a tab the library names the line on which the value before it begins.
+// Broken returns the line, from 1, and the message of an error of the YAML library. For a
+// tab the library names the first line of the previous value; Broken finds the line of the
+// tab.
 func Broken(data []byte, err error) (line int, message string) {
 	message = err.Error()
 	if m := yamlLine.FindStringSubmatch(message); m != nil {
@@ -104,42 +104,40 @@ func Broken(data []byte, err error) (line int, message string) {
 	return line, message
 }
 
-// Decode reads the document of a file into the value that v points to. Of several
-// or no document it is an error.
+// Decode reads the document of a file into the value that v points to. It is an error if
+// the file has several documents or none.
 func (d *Document) Decode(roots []*yaml.Node, v any) {
 	switch {
 	case len(d.Errs) > 0:
 	case len(roots) == 0:
 		d.Errs = append(d.Errs, &Error{File: d.File, Line: 1, Column: 1, Message: "empty"})
 	case len(roots) > 1:
-		// The mark between the documents stands above the second.
+		// The separator stands above the second document.
 		d.Errs = append(d.Errs, &Error{File: d.File, Line: max(roots[1].Line-1, 1), Column: 1, Message: "more than one document"})
 	default:
 		d.Value("", roots[0], reflect.ValueOf(v).Elem())
 	}
 }
 
-// Over reports whether the file was larger than it may be: what could be read of it
-// is of no use.
+// Over reports whether the file exceeds a bound. Its values are incomplete then.
 func (d *Document) Over() bool { return d.over }
 
-// Fail notes what is wrong with a node.
+// Fail notes an error of a node.
 func (d *Document) Fail(n *yaml.Node, path, format string, args ...any) {
 	e := d.Problem(path, format, args...)
 	e.Line, e.Column = d.line(n), n.Column
 	d.Errs, d.wrong[path] = append(d.Errs, e), true
 }
 
-// Failed reports whether reading the value at a path failed, or it is missing.
+// Failed reports whether reading the value at a path failed, or the value is missing.
 func (d *Document) Failed(path string) bool { return d != nil && d.wrong[path] }
 
-// line is that of a node: the library puts a value that is not there behind the
-// last line.
+// line returns the line of a node: the library puts a missing value behind the last line.
 func (d *Document) line(n *yaml.Node) int { return min(n.Line, len(d.lines)) }
 
 func literal(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Style&yaml.LiteralStyle != 0 }
 
-// Value decodes a node into v, which stands at path.
+// Value decodes the node at path into v.
 func (d *Document) Value(path string, n *yaml.Node, v reflect.Value) { d.value(path, n, v, 0) }
 
 func (d *Document) value(path string, n *yaml.Node, v reflect.Value, depth int) {
@@ -203,7 +201,7 @@ func (d *Document) tooLarge(n *yaml.Node, path string) {
 	d.Fail(n, path, "nested too deeply, or too large once aliases are followed")
 }
 
-// size counts nodes with aliases followed, up to most.
+// size counts nodes up to most, and follows aliases.
 func size(n *yaml.Node, most, depth int) int {
 	if depth > 2*maxDepth {
 		return most
@@ -221,10 +219,10 @@ func size(n *yaml.Node, most, depth int) int {
 	return total
 }
 
-// typeNames are the names of YAML's types for those who read the errors.
+// typeNames are the names of YAML's types in errors.
 var typeNames = map[string]string{"!!str": "a string", "!!int": "a number", "!!float": "a number", "!!bool": "a boolean", "!!map": "a mapping", "!!seq": "a list"}
 
-// Is reports whether a node has a type, and fails otherwise.
+// Is reports whether a node has a type, and notes an error otherwise.
 func (d *Document) Is(path string, n *yaml.Node, tag string) bool {
 	if n.ShortTag() == tag {
 		return true
@@ -249,7 +247,7 @@ func (d *Document) Is(path string, n *yaml.Node, tag string) bool {
 	return false
 }
 
-// elsewhere is what Elsewhere says, as the end of a message.
+// elsewhere returns the hint of Elsewhere as the end of a message.
 func (d *Document) elsewhere(path string) string {
 	if d.Elsewhere == nil {
 		return ""
@@ -289,8 +287,8 @@ func (d *Document) object(path string, n *yaml.Node, v reflect.Value, depth int)
 	}
 }
 
-// pairs goes over the keys of a mapping and returns them; repeated ones are
-// refused.
+// pairs calls each with the pairs of a mapping and returns the keys. It refuses repeated
+// keys.
 func (d *Document) pairs(path string, n *yaml.Node, each func(key, value *yaml.Node, at string)) map[string]bool {
 	first, given := map[string]int{}, map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -311,7 +309,7 @@ func (d *Document) pairs(path string, n *yaml.Node, each func(key, value *yaml.N
 	return given
 }
 
-// insteadOf names a value that is one word.
+// insteadOf returns the end of a message that names a scalar value.
 func insteadOf(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
 		return ""

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Error is one thing that is wrong in a file.
+// Error is one error in a file.
 type Error struct {
-	File    string // as it was given to Read; "" for values made in Go
-	Line    int    // from 1; 0 where it is not known
+	File    string // the name given to Read; "" for values made in Go
+	Line    int    // from 1; 0 if unknown
 	Column  int    // in characters, from 1
-	Path    string // watchedResources.ingresses.indexBy[0]; "" for the whole
+	Path    string // watchedResources.ingresses.indexBy[0]; "" for the whole file
 	Message string
 	Err     error // the cause; may be nil
 }
 
-// Error gives "file:line:column: path: message".
+// Error returns "file:line:column: path: message".
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -35,11 +35,10 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors is all that is wrong, by line. errors.As finds it, and the first *Error
-// in it.
+// Errors are all errors, sorted by line. errors.As finds it, and the first *Error in it.
 type Errors []*Error
 
-// Error has a line for each.
+// Error returns one line for each error.
 func (e Errors) Error() string {
 	lines := make([]string, len(e))
 	for i, one := range e {
@@ -56,7 +55,8 @@ func (e Errors) Unwrap() []error {
 	return errs
 }
 
-// OrNil sorts the errors and leaves out those that say the same of the same place.
+// OrNil sorts the errors and removes repetitions of the same message at the same place. It
+// returns nil if there are none.
 func (e Errors) OrNil() error {
 	if len(e) == 0 {
 		return nil
@@ -69,8 +69,9 @@ func (e Errors) OrNil() error {
 	return slices.CompactFunc(e, func(a, b *Error) bool { return compare(a, b) == 0 })
 }
 
-// Problem makes an error about the value at a path, or about the nearest one that
-// is there. A nil Document knows no lines. An error among args is its cause.
+// Problem makes an error about the value at a path. Its position is that of the value, or
+// of the nearest existing value above. A nil Document knows no lines. An error among args
+// is its cause.
 func (d *Document) Problem(path, format string, args ...any) *Error {
 	e := &Error{Path: path, Message: fmt.Sprintf(format, args...)}
 	for _, a := range args {
@@ -92,8 +93,8 @@ func (d *Document) Problem(path, format string, args ...any) *Error {
 	}
 }
 
-// InText makes an error about a line of the text at a path, both from 1. Its line
-// is that of the file where the text is a literal block.
+// InText makes an error about a line and column of the text at a path, both from 1. If the
+// text is a literal block, the error has the position in the file.
 func (d *Document) InText(path string, line, column int, err error, message string) *Error {
 	e := d.Problem(path, "%s", message)
 	e.Err = err
@@ -108,7 +109,7 @@ func (d *Document) InText(path string, line, column int, err error, message stri
 		return e
 	}
 	e.Line, e.Column = n.Line+line, column
-	for _, first := range d.lines[n.Line:] { // the first line with a text says how far all are indented
+	for _, first := range d.lines[n.Line:] { // the first line with a text has the indentation of all
 		if text := strings.TrimLeft(first, " "); text != "" {
 			e.Column += len(first) - len(text)
 			break
@@ -117,7 +118,7 @@ func (d *Document) InText(path string, line, column int, err error, message stri
 	return e
 }
 
-// parent takes the last step off a path.
+// parent returns a path without its last step.
 func parent(path string) string {
 	if strings.HasSuffix(path, "']") {
 		return path[:strings.LastIndex(path, "['")]

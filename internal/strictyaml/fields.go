@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Field is what the tags of a field say. Its name is that of yaml:"..." or, where
-// that is missing, of json:"...".
+// Field has the rules in the tags of a field. Its name comes from yaml:"..." or, without
+// one, from json:"...".
 type Field struct {
 	Name, Doc string // doc:"..."
 	Enum      string // enum:"a,b": one of these, or empty
-	Min, Max  string // min:"0" max:"65535": unless it is zero
-	Is        string // is:"name": what kind of text it is, unless it is empty
-	Required  string // required:"true": given and not empty; required:"key": given
+	Min, Max  string // min:"0" max:"65535": the range of a value that is not zero
+	Is        string // is:"name": the kind of a text that is not empty
+	Required  string // required:"true": present and not empty; required:"key": present
 	Index     int
 	Type      reflect.Type
 }
 
-// Fields lists the fields of a struct that a file may have, in the order in which
-// they are declared.
+// Fields lists the fields of a struct that a file may have, in the order of their
+// declaration.
 func Fields(t reflect.Type) []Field {
 	var fields []Field
 	for i := range t.NumField() {
@@ -36,8 +36,8 @@ func Fields(t reflect.Type) []Field {
 	return fields
 }
 
-// Check reports all values in v, at path, that are not what their tags say; kinds are those
-// of [Field.Is]. It is the same for values that were read and for those made in Go.
+// Check reports all values in v, at path, that break the rules in their tags. kinds has the
+// checks for [Field.Is]. It treats values from a file and values made in Go alike.
 func (d *Document) Check(path string, v any, kinds map[string]func(string) error) Errors {
 	c := &check{doc: d, kinds: kinds}
 	c.value(path, reflect.ValueOf(v), Field{})
@@ -50,7 +50,7 @@ type check struct {
 	errs  Errors
 }
 
-// fail notes a problem, unless the reader has one at that path.
+// fail notes a problem, unless reading the path failed.
 func (c *check) fail(path, format string, args ...any) {
 	if !c.doc.Failed(path) {
 		c.errs = append(c.errs, c.doc.Problem(path, format, args...))
@@ -67,7 +67,7 @@ func (c *check) value(path string, v reflect.Value, f Field) {
 		for _, f := range Fields(v.Type()) {
 			field := v.Field(f.Index)
 			if field.IsZero() && f.Required == "" && field.Kind() == reflect.Struct {
-				continue // as a whole it may be left out
+				continue // the whole struct is optional
 			}
 			c.value(Child(path, f.Name), field, f)
 		}
@@ -104,7 +104,8 @@ func (c *check) text(path, text string, f Field) {
 	}
 }
 
-// Unknown says that a key is none of these, and which one was meant.
+// Unknown returns the message for an unknown key, with the nearest of names, or all of
+// them.
 func Unknown(key string, names []string) string {
 	if near := Nearest(key, names); near != "" {
 		return "unknown key; did you mean " + near + "?"
@@ -112,8 +113,8 @@ func Unknown(key string, names []string) string {
 	return "unknown key, there is " + strings.Join(names, ", ")
 }
 
-// Nearest finds the name that was meant: at most two letters off, and fewer than
-// half of them; "" if there is none.
+// Nearest returns the name nearest to word: at most two letters differ, and fewer than half
+// of the name. It returns "" if there is none.
 func Nearest(word string, names []string) string {
 	plain := func(s string) string { return strings.ReplaceAll(strings.ToLower(s), "_", "") } // index_by is indexBy
 	best, least := "", 3
@@ -125,8 +126,8 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// distance counts the bytes to insert, delete or replace. Of long words it only
-// says that they are far from each other.
+// distance counts the bytes to insert, delete or replace. If the lengths differ by more
+// than 2, it returns 3.
 func distance(a, b string) int {
 	if len(a)-len(b) > 2 || len(b)-len(a) > 2 {
 		return 3
