@@ -1,4 +1,4 @@
-// Package phrase writes figures and lists as people read them, the same in all packages.
+// Package phrase writes figures and lists for people, in the same way in all packages.
 package phrase
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Count is a number of things: "1 file", "2 files".
+// Count returns "1 file", "2 files".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -17,7 +17,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// InARow says how often something failed, if it was more than once.
+// InARow returns " 3 times in a row", "" below two failures.
 func InARow(failures int) string {
 	if failures < 2 {
 		return ""
@@ -25,7 +25,7 @@ func InARow(failures int) string {
 	return fmt.Sprintf(" %d times in a row", failures)
 }
 
-// Some names the first three, and counts the others: "a, b, c and 2 more".
+// Some lists the first three names, and counts the others: "a, b, c and 2 more".
 func Some(names []string) string {
 	const most = 3
 	if len(names) > most {
@@ -34,8 +34,8 @@ func Some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ByKind reads "2 Ingress, 3 Service", sorted. What the controller itself watches, such
-// as controller.haproxy_pods, is named where there is some.
+// ByKind returns "2 Ingress, 3 Service", sorted. It leaves out the controller's own kinds,
+// such as controller.haproxy_pods, if there are none of them.
 func ByKind(resources map[string]int) string {
 	parts := make([]string, 0, len(resources))
 	for _, kind := range slices.Sorted(maps.Keys(resources)) {
@@ -49,8 +49,8 @@ func ByKind(resources map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// Clock is a time of day: a log line carries its date itself.
+// Clock returns a time of day: a log line has its own date.
 func Clock(t time.Time) string { return t.Format("15:04:05.000") }
 
-// Short is the beginning of a hash, by which people know a revision.
+// Short returns the start of a hash, the short name of a revision.
 func Short(hash string) string { return hash[:min(len(hash), 8)] }
