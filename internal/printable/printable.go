@@ -1,5 +1,5 @@
-// Package printable makes text of others fit for a terminal, a log and a page: no
-// character in it moves a cursor, ends a line or turns the direction of writing.
+// Package printable makes foreign text safe for a terminal, a log and a page: no character
+// in it moves a cursor, ends a line or turns the direction of writing.
 package printable
 
 import (
@@ -9,15 +9,15 @@ import (
 	"unicode/utf8"
 )
 
-// Line escapes all that is not printed, such as line feeds: \u000a. The escapes mean
-// the same in JSON.
+// Line escapes all characters that are not printable, such as line feeds: \u000a. The
+// escapes mean the same in JSON.
 func Line(text string) string { return escape(text, "") }
 
-// Text is [Line] for a text of several lines, whose line feeds and tabs stay.
+// Text is [Line] for a text of several lines: it keeps line feeds and tabs.
 func Text(text string) string { return escape(text, "\n\t") }
 
-// Is reports whether a character is printed as itself: it is no control character,
-// separator of lines or paragraphs, or mark of the direction of writing.
+// Is reports whether a character is printable: it is no control character, no separator of
+// lines or paragraphs, and no mark of the direction of writing.
 func Is(r rune) bool {
 	return !unicode.In(r, unicode.Cc, unicode.Zl, unicode.Zp, unicode.Bidi_Control)
 }
@@ -28,7 +28,7 @@ func escape(text, keep string) string {
 		return text
 	}
 	var b strings.Builder
-	for _, r := range text { // U+FFFD for what is no UTF-8
+	for _, r := range text { // U+FFFD for invalid UTF-8
 		if stays(r) {
 			b.WriteRune(r)
 		} else {

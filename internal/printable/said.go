@@ -10,22 +10,21 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSaid is how much of what another program says fits into logs and events, in bytes.
+// MaxSaid bounds the text of another program in logs and events, in bytes.
 const MaxSaid = 4 << 10
 
-// maxSearched is how much of it is searched for secrets: more than is shown, as one may
-// begin within and end without.
+// maxSearched bounds the text that Said searches for secrets. It is above MaxSaid, because
+// a secret may begin before MaxSaid and end behind it.
 const maxSearched = 64 << 10
 
-// Said is what another program said, such as an instance or a server, as it may be
-// shown: without secrets, cut, and as [Text] has it. If hide is nil, there are no
-// secrets.
+// Said returns the text of another program, such as an instance or a server, ready to show:
+// without secrets, cut, and escaped by [Text]. If hide is nil, there are no secrets.
 func Said(text string, hide func(string) string) string {
 	whole := len(text) <= maxSearched
 	if text = text[:min(len(text), maxSearched)]; hide != nil {
 		text = hide(text)
 	}
-	if !whole { // it may end with the begin of a secret
+	if !whole { // it may end with the start of a secret
 		text = text[:max(0, len(text)-maxSearched/4)]
 	}
 	if whole && len(text) <= MaxSaid {
@@ -38,11 +37,10 @@ func Said(text string, hide func(string) string) string {
 	return Text(text[:cut]) + " ..."
 }
 
-// SaidError is an error that quotes another program, as it may be shown. It unwraps to
-// err.
+// SaidError returns an error that quotes another program, ready to show. It unwraps to err.
 func SaidError(err error, hide func(string) string) error {
 	text := err.Error()
-	if before, _, malformed := strings.Cut(text, "malformed "); malformed { // then net/http quotes it
+	if before, _, malformed := strings.Cut(text, "malformed "); malformed { // net/http quotes the answer
 		text = before + "malformed answer: something else answers here"
 	}
 	if text = Said(text, hide); text == err.Error() {
@@ -59,12 +57,14 @@ type shownError struct {
 func (e *shownError) Error() string { return e.text }
 func (e *shownError) Unwrap() error { return e.err }
 
-// shortest is the length of what is hidden as a secret. Texts have shorter words anyway.
+// shortest is the least length of a text that Hide replaces: shorter words occur in any
+// text.
 const shortest = 4
 
-// Hide hides secrets such as a password or a token, in the forms in which a program
-// that got them may send them back: plain, escaped, in base64 alone or behind the user
-// as in a header. It is a function, so that it does not print.
+// Hide returns a function that replaces secrets such as a password or a token. A program
+// may send a secret back in several forms: plain, escaped, in base64 alone, or behind the
+// user as in a header. The result is a function, because printing a function does not show
+// the secrets.
 func Hide(username string, secrets ...string) func(string) string {
 	var pairs []string
 	for _, secret := range secrets {
