@@ -1,4 +1,4 @@
-// Package late says what did not happen in time.
+// Package late makes errors about things that did not happen in time.
 package late
 
 import (
@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Error says what was waited for, how long and, where that is known, what goes on. It
-// is a [context.DeadlineExceeded], and a time-out of package net.
+// Error says what did not happen, after how long and, if known, what happens next. It is a
+// [context.DeadlineExceeded], and a time-out of package net.
 type Error struct {
 	What   string // "no answer", "not done"
 	After  time.Duration
-	GoesOn string // "it is tried again"; "" where the caller knows
+	GoesOn string // "it is tried again"; "" if the caller adds it
 }
 
-// Error tells all of it: no answer within 5s; it is tried again.
+// Error returns a text such as "no answer within 5s; it is tried again".
 func (e *Error) Error() string {
 	text := fmt.Sprintf("%s within %s", e.What, e.After.Round(time.Millisecond))
 	if e.GoesOn != "" {
@@ -30,7 +30,7 @@ func (e *Error) Is(target error) bool { return target == context.DeadlineExceede
 func (e *Error) Timeout() bool   { return true }
 func (e *Error) Temporary() bool { return true }
 
-// Context ends after a time, with an [*Error] as its cause.
+// Context returns a context that ends after a time, with an [*Error] as its cause.
 func Context(ctx context.Context, what string, after time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, after, &Error{What: what, After: after})
 }
