@@ -1,4 +1,4 @@
-// Package filewatch tells that something in a directory may have changed.
+// Package filewatch reports that something in a directory may have changed.
 package filewatch
 
 import (
@@ -10,11 +10,10 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// lookAgain is how often a directory that is gone is looked for.
+// lookAgain is the interval at which Run looks for a missing directory.
 const lookAgain = 200 * time.Millisecond
 
-// patience is how many settle times a stream of changes may put off a call that
-// waits for its end.
+// patience bounds how long a stream of changes may delay a settled call, in settle times.
 const patience = 10
 
 // Watcher follows one directory. Make one with [New] and run it once.
@@ -23,10 +22,10 @@ type Watcher struct {
 	notify *fsnotify.Watcher
 }
 
-// New watches the entries of a directory, not those of its subdirectories. To
-// follow a file, watch its directory: editors replace files, and a file of a
-// mounted ConfigMap or Secret changes by a link beside it. The error says that the
-// directory cannot be watched. [Watcher.Run] frees what New takes.
+// New watches the entries of a directory, without its subdirectories. To follow a file,
+// watch its directory: editors replace files, and a file of a mounted ConfigMap or Secret
+// changes by a link beside it. The error says why New cannot watch the directory.
+// [Watcher.Run] frees the resources of New.
 func New(dir string) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -40,20 +39,21 @@ func New(dir string) (*Watcher, error) {
 	return w, nil
 }
 
-// Run calls changed at the start, with settled, and then for changes until ctx
-// ends: at once without settled, and with it once nothing has happened for settle,
-// or after ten times that. Calls do not overlap, and several changes may be one
-// call: where changes do not end, calls take a tenth of the time.
-// A change of the mode counts, and so does a directory that goes or is back.
+// Run calls changed at the start, with settled, and then for changes until ctx ends. It
+// calls changed at once without settled. It calls it with settled after a time of settle
+// without changes, but at the latest after ten times that. Calls do not overlap, and
+// several changes may share one call. During endless changes Run waits between calls, so
+// they take about a tenth of the time. A change of the mode counts as a change, and so does
+// a directory that goes or comes back.
 func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(settled bool)) {
 	defer w.notify.Close()
 	quiet, back := time.NewTimer(0), time.NewTimer(lookAgain)
 	defer quiet.Stop()
 	defer back.Stop()
 	back.Stop()
-	var first time.Time // of the changes that are not settled; zero without one
-	gone := false       // and not followed
-	var next time.Time  // call, at the earliest
+	var first time.Time // of the unsettled changes; zero without one
+	gone := false       // the directory is gone, and Run does not watch it
+	var next time.Time  // the earliest time of the next call
 	for {
 		select {
 		case <-ctx.Done():
@@ -74,7 +74,7 @@ func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(se
 			gone = false
 		case e := <-w.notify.Events:
 			if w.drain(ctx, e, next) {
-				_ = w.notify.Remove(w.dir) // it is another one that will be back
+				_ = w.notify.Remove(w.dir) // a directory that comes back is another one
 				gone = true
 				back.Reset(0)
 			}
@@ -90,8 +90,7 @@ func (w *Watcher) Run(ctx context.Context, settle time.Duration, changed func(se
 	}
 }
 
-// drain takes the events that come until a time, and reports whether the directory
-// went.
+// drain discards events until a time, and reports whether the directory is gone.
 func (w *Watcher) drain(ctx context.Context, e fsnotify.Event, until time.Time) (gone bool) {
 	end := time.NewTimer(time.Until(until))
 	defer end.Stop()
