@@ -1,5 +1,4 @@
-// Package follow reads one named thing, a Secret, a ConfigMap or a file, now and
-// whenever it changes.
+// Package follow reads one Secret, ConfigMap or file, now and after each change.
 package follow
 
 import (
@@ -17,21 +16,21 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// settle is how long a file must have been left alone before it is read: an editor
-// may write it in pieces.
+// settle is how long a file must stay unchanged before a read: an editor may write it in
+// pieces.
 const settle = 50 * time.Millisecond
 
-// ReadTime is how long something may take to be read before somebody is told. A
-// request that fails is made again within 2 s.
+// ReadTime is how long a source may stay unread before the caller reports it. The watcher
+// repeats a failed request within 2 s.
 const ReadTime = 10 * time.Second
 
-// Source names what is followed. Without a Kind it is the file Name.
+// Source names a Secret or a ConfigMap. Without a Kind it is the file Name.
 type Source struct {
 	Kind            string // "Secret" or "ConfigMap"
 	Namespace, Name string
 }
 
-// String gives "Secret haproxy/credentials", and a file as it is.
+// String returns "Secret haproxy/credentials", or the path of a file.
 func (s Source) String() string {
 	if s.Kind == "" {
 		return s.Name
@@ -39,7 +38,7 @@ func (s Source) String() string {
 	return s.Kind + " " + s.Object()
 }
 
-// Object is namespace/name, "" for a file.
+// Object returns namespace/name, "" for a file.
 func (s Source) Object() string {
 	if s.Kind == "" {
 		return ""
@@ -47,26 +46,27 @@ func (s Source) Object() string {
 	return s.Namespace + "/" + s.Name
 }
 
-// Content is what a source has.
+// Content is the content of a source.
 type Content struct {
-	Data    map[string][]byte // of a file under ""
+	Data    map[string][]byte // the content of a file is under ""
 	Version string            // metadata.resourceVersion
 	Created time.Time
 }
 
-// Followed is a source that is followed.
+// Followed is a source that [Start] follows.
 type Followed struct {
 	Stop  context.CancelFunc
 	State func() k8swatch.State // nil for a file
 
-	// Get returns what it has. The error is an [UnreadError] while that is not known.
+	// Get returns the content. The error is an [UnreadError] before the first read of an
+	// object.
 	Get func() (Content, error)
 }
 
-// UnreadError says that something has not been read yet.
+// UnreadError says that the watcher has not read a source yet.
 type UnreadError struct {
 	What string
-	Err  error // why; nil where that is not known
+	Err  error // why; nil if unknown
 }
 
 func (e *UnreadError) Error() string {
@@ -78,8 +78,8 @@ func (e *UnreadError) Error() string {
 
 func (e *UnreadError) Unwrap() error { return e.Err }
 
-// Start follows a source until ctx ends or it is stopped; wg waits for that. It
-// calls changed when there is something to read, and at each change.
+// Start follows a source until ctx ends or the caller calls Stop; wg waits for the end. It
+// calls changed when there is something to read, and after each change.
 func Start(ctx context.Context, wg *sync.WaitGroup, from k8swatch.Source, log *slog.Logger, s Source, changed func()) (*Followed, error) {
 	var run func(context.Context)
 	var f *Followed
@@ -140,7 +140,7 @@ func object[T k8swatch.Object](from k8swatch.Source, log *slog.Logger, s Source,
 	}}, run, nil
 }
 
-// ConfigMapData are all keys of a ConfigMap.
+// ConfigMapData returns all keys of a ConfigMap, data and binaryData.
 func ConfigMapData(c *corev1.ConfigMap) map[string][]byte {
 	data := make(map[string][]byte, len(c.Data)+len(c.BinaryData))
 	for key, text := range c.Data {
