@@ -1,5 +1,5 @@
-// Package rendering is what the context of a render carries from those who run it to those
-// who read objects in it, without either knowing the other.
+// Package rendering passes data in the context of a render. The package that runs the
+// render and the package that reads objects in it do not import each other.
 package rendering
 
 import (
@@ -9,12 +9,13 @@ import (
 	"sync"
 )
 
-// Rule says what a render leaves out.
+// Rule says which objects a render leaves out or replaces.
 type Rule struct {
-	Of any // who made the rule
+	Of any // the set of excluded resources behind the rule
 
-	// Stand returns what is read in place of an object, most often that itself, and
-	// false where nothing is. Nil: all objects are read as they are.
+	// Stand returns the object that the render reads in place of obj, most often obj
+	// itself. It returns false to leave obj out. If nil, the render reads all objects as
+	// they are.
 	Stand func(obj any) (any, bool)
 }
 
@@ -31,22 +32,22 @@ func RuleOf(ctx context.Context) *Rule {
 	return r
 }
 
-// Read notes what a render reads. It is safe for concurrent use.
+// Read notes which lists a render reads. It is safe for concurrent use.
 type Read struct {
 	mu    sync.Mutex
 	lists []iter.Seq[any]
-	known map[any]bool // what they are of
+	known map[any]bool // the keys of the lists
 }
 
 type readKey struct{}
 
-// WithRead returns a context whose reads are noted.
+// WithRead returns a context in which r notes all reads.
 func WithRead(ctx context.Context, r *Read) context.Context {
 	return context.WithValue(ctx, readKey{}, r)
 }
 
-// Note says that a render reads a list of objects, which are those of a comparable value:
-// what is read more than once counts once.
+// Note notes that a render reads a list of objects. of is the comparable key of the list:
+// repeated reads with the same key count once.
 func Note(ctx context.Context, of any, list iter.Seq[any]) {
 	if r, _ := ctx.Value(readKey{}).(*Read); r != nil {
 		r.mu.Lock()
