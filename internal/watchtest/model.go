@@ -18,25 +18,23 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
-// ModelOptions of [Model].
+// ModelOptions are the options of [Model].
 type ModelOptions struct {
-	Seed   uint64 // decides on everything that is random
+	Seed   uint64 // of all random decisions
 	Rounds int    // quiet points
-	Steps  int    // most changes between two of them
+	Steps  int    // the most changes between two quiet points
 
-	// Faults are begun at random between changes, in rounds with faults. Each
-	// returns how it ends, nil where it needs no end; it has ended when a quiet
-	// point begins.
+	// Faults begin at random between changes, in rounds with faults. Each returns a
+	// function that ends it, or nil. Model ends all faults before a quiet point.
 	Faults []func(*rand.Rand) (end func())
 
-	// Removals are faults that take all objects with them. They are over when
-	// they return.
+	// Removals are faults that delete all objects. They are over when they return.
 	Removals []func(*rand.Rand)
 }
 
 const (
 	team  = "haptic.dev/team"
-	names = 12 // few, so that objects are created again under their old name
+	names = 12 // few: the model reuses the names of deleted objects
 )
 
 // model runs three kinds of watchers beside random changes.
@@ -54,14 +52,14 @@ type model struct {
 	mu       sync.Mutex
 	told     k8swatch.Changes
 	revision k8swatch.Revision
-	versions map[string]string // of the objects that were told
-	last     *corev1.ConfigMap // what the single watcher told
+	versions map[string]string // of the reported objects
+	last     *corev1.ConfigMap // the last report of the single watcher
 	broken   error
 }
 
-// Model makes random changes and faults, and at each quiet point compares a
-// watcher with two index paths, a single watcher and a cached store with a fresh
-// list of the server. A failure names the seed, which repeats it.
+// Model makes random changes and faults. At each quiet point it compares three watchers
+// with a fresh list of the server: one with two index paths, a single watcher and a cached
+// store. A failure names the seed, which repeats it.
 func Model(t *testing.T, s Server, opts ModelOptions) {
 	t.Helper()
 	m := &model{T: t, server: s, opts: opts, rand: rand.New(rand.NewPCG(opts.Seed, 0)), applied: map[string]bool{}, versions: map[string]string{}}
@@ -129,7 +127,7 @@ func (m *model) onChange(_ context.Context, c k8swatch.Changes) error {
 	return nil
 }
 
-// follow keeps the versions of objects by what it is told of them alone.
+// follow keeps the versions of objects from the reported changes alone.
 func (m *model) follow(c k8swatch.Changes) {
 	now := c.Snapshot.Resource(ConfigMaps)
 	for _, o := range c.Objects {
@@ -174,7 +172,7 @@ func (m *model) change() {
 	if n := m.rand.IntN(4); n > 0 {
 		cm.Labels = map[string]string{team: fmt.Sprint("t", n)}
 	}
-	cm.Data = map[string]string{"serial": fmt.Sprint(m.rand.Uint32())} // each update is one
+	cm.Data = map[string]string{"serial": fmt.Sprint(m.rand.Uint32())} // makes each update a change
 	for i := range m.rand.IntN(3) {
 		cm.Data[fmt.Sprint("k", i)] = fmt.Sprint("v", m.rand.IntN(3))
 	}
@@ -220,7 +218,7 @@ func (m *model) round(n int) {
 	m.quiet(n, !faulty)
 }
 
-// quiet waits until the watchers know everything, and compares.
+// quiet waits until the watchers have all changes, and compares.
 func (m *model) quiet(round int, exact bool) {
 	m.Helper()
 	if err := m.server.Settle(func() error { return m.compare(exact) }); err != nil {
@@ -228,7 +226,7 @@ func (m *model) quiet(round int, exact bool) {
 	}
 }
 
-// fresh lists what the server has.
+// fresh lists the objects of the server.
 func (m *model) fresh() ([]*corev1.ConfigMap, error) {
 	lw, err := m.server.Source().ListWatch(ConfigMaps, m.server.Namespace(), nil)
 	if err != nil {
@@ -297,8 +295,8 @@ func (m *model) compareIndex(r k8swatch.Reader[*corev1.ConfigMap], fresh []*core
 	return nil
 }
 
-// same compares a look-up with what a scan of the list finds. By a prefix the
-// order is that of the keys.
+// same compares a look-up with a scan of the list. A look-up by a prefix has the order of
+// the keys.
 func same(got, list []*corev1.ConfigMap, match func(*corev1.ConfigMap) bool, ordered bool) error {
 	var have, want []string
 	for _, o := range got {
@@ -332,7 +330,7 @@ func (m *model) compareChanges(snap *k8swatch.Snapshot, n int, exact bool) error
 	if exact && (got.Created != want.Created || got.Modified != want.Modified || got.Deleted != want.Deleted) {
 		return fmt.Errorf("told %+v, want %+v", got, want)
 	}
-	// What was created and deleted unseen is in neither number.
+	// An object created and deleted unseen is in neither number.
 	if got.Created-got.Deleted != want.Created-want.Deleted || got.Created > want.Created || got.Deleted > want.Deleted {
 		return fmt.Errorf("told %+v of %+v, which does not add up to %d objects", got, want, n)
 	}

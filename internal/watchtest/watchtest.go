@@ -1,7 +1,6 @@
-// Package watchtest is what every API server behind package k8swatch must pass,
-// the one in memory and the real one: a suite of how lists and watches behave,
-// and a model that watchers are checked against while objects and connections
-// change at random.
+// Package watchtest has tests for every API server behind package k8swatch, the one in
+// memory and the real one. A suite tests lists and watches. A model checks watchers while
+// objects and connections change at random.
 package watchtest
 
 import (
@@ -29,7 +28,7 @@ var ConfigMaps = corev1.SchemeGroupVersion.WithResource("configmaps")
 // Routes is a custom resource in the same tests.
 var Routes = schema.GroupVersionResource{Group: "test.haptic.dev", Version: "v1", Resource: "routes"}
 
-// Route is an object of it.
+// Route returns an object of Routes.
 func Route(namespace, name string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": Routes.GroupVersion().String(), "kind": "Route", "spec": map[string]any{"host": name + ".test"},
@@ -44,17 +43,16 @@ type Server interface {
 	Apply(context.Context, *corev1.ConfigMap) error // creates or replaces
 	Delete(ctx context.Context, name string) error
 
-	// Install adds the definition of Routes and the named ones; Uninstall deletes
-	// the definition, and returns when the server does not know Routes any more.
+	// Install adds the definition of Routes and the named objects. Uninstall deletes the
+	// definition, and returns when the server does not know Routes any more.
 	Install(ctx context.Context, names ...string) error
 	Uninstall(context.Context) error
 
-	// Compact makes the server forget the history, also what it keeps of it in
-	// memory.
+	// Compact makes the server forget the history, also in memory.
 	Compact(context.Context) error
 
-	// Settle returns nil once check does, or else its last error after a time in
-	// which it should have.
+	// Settle repeats check until it returns nil. After a time-out it returns the last
+	// error.
 	Settle(check func() error) error
 }
 
@@ -151,7 +149,7 @@ func (s *suite) pages() {
 	lw := s.listWatch(nil)
 	all, first := s.names(lw, metav1.ListOptions{Limit: 2})
 	s.expect("first page", all, []string{"p0", "p1"})
-	s.must(s.Delete(s.Context(), "p4")) // later pages are of the same instant
+	s.must(s.Delete(s.Context(), "p4")) // later pages show the same instant
 	for token := first.GetContinue(); token != ""; {
 		names, page := s.names(lw, metav1.ListOptions{Limit: 2, Continue: token})
 		if page.GetResourceVersion() != first.GetResourceVersion() {
@@ -162,7 +160,7 @@ func (s *suite) pages() {
 	s.expect("all pages", all, []string{"p0", "p1", "p2", "p3", "p4"})
 }
 
-// next is the kind and the name of the next event that is no bookmark.
+// next returns the kind and the name of the next event that is no bookmark.
 func (s *suite) next(w watch.Interface) string {
 	s.Helper()
 	for e := range w.ResultChan() {
@@ -183,7 +181,7 @@ func (s *suite) watch() {
 	s.apply("a", nil)
 	lw := s.listWatch(func(o *metav1.ListOptions) { o.LabelSelector = "!hidden" })
 	_, page := s.names(lw, metav1.ListOptions{})
-	s.apply("b", nil) // what comes between the list and the watch is not lost
+	s.apply("b", nil) // the watch also has changes between the list and the watch
 	w, err := lw.WatchWithContext(s.Context(), metav1.ListOptions{ResourceVersion: page.GetResourceVersion()})
 	s.must(err)
 	defer w.Stop()
@@ -243,7 +241,7 @@ func (s *suite) expired() {
 	}
 }
 
-// isExpired watches from a resource version of which the server knows no more.
+// isExpired watches from a resource version that the server has forgotten.
 func (s *suite) isExpired(what string, lw cache.ListerWatcherWithContext, version string) {
 	s.Helper()
 	w, err := lw.WatchWithContext(s.Context(), metav1.ListOptions{ResourceVersion: version})
@@ -257,8 +255,8 @@ func (s *suite) isExpired(what string, lw cache.ListerWatcherWithContext, versio
 	}
 }
 
-// definition: when a custom resource goes, watches are told of each object and
-// end, and what is installed under its name later has no history.
+// definition tests the deletion of a custom resource. Its watches report each object and
+// end. A resource installed later under the same name has no history.
 func (s *suite) definition() {
 	s.must(s.Install(s.Context(), "a", "b"))
 	lw, err := s.Source().ListWatch(Routes, s.Namespace(), nil)
