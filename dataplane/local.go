@@ -98,7 +98,7 @@ type ProcessKind string
 const (
 	ProcessStarted     ProcessKind = host.Started     // it serves
 	ProcessAdopted     ProcessKind = host.Adopted     // it was left by a process that was killed, and keeps serving
-	ProcessEnded       ProcessKind = host.Ended       // it ended by itself; Run starts it again
+	ProcessEnded       ProcessKind = host.Ended       // it ended although Run did not stop it; Run starts it again
 	ProcessStartFailed ProcessKind = host.StartFailed // Run tries again each second
 	ProcessSilent      ProcessKind = host.Silent      // it runs, but its worker does not answer
 	ProcessAnswers     ProcessKind = host.Answers     // it was silent, and answers again

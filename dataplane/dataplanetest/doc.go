@@ -21,7 +21,7 @@
 // Other paths, such as transactions and structured configuration, answer 404.
 //
 // Without a haproxy, [Options].Validate says which texts the Server accepts, and the Server
-// pretends the running process. That process loads servers, maps, ACL files, certificates and
+// imitates the running process. That process loads servers, maps, ACL files, certificates and
 // crt-lists at each reload. It understands the commands of HAProxy's runtime API that the
 // endpoints need. With [Options].HAProxy, a real haproxy in a folder of its own validates,
 // reloads and changes.
@@ -35,7 +35,7 @@
 // before or in the middle of the answer. [Server.FailReload] fails a reload. After that, the
 // disk has the last configuration that was loaded, and the API still believes in the new one.
 //
-// Three methods interfere from outside. [Server.Write] writes as another client, and
+// Four methods interfere from outside. [Server.Write] writes as another client, and
 // [Server.WriteBehind] does so just before the next push. [Server.SetFile] changes a file.
 // [Server.Runtime] sends a command to HAProxy's socket.
 //

@@ -24,16 +24,16 @@ type Name struct {
 	Gone *Gone `json:"gone,omitempty"`
 }
 
-// Gone is the text of a backend in the process.
+// Gone is a deleted backend as the process has it, written as configuration.
 type Gone struct {
 	Text  string `json:"text"`
 	Above string `json:"above"` // the defaults section that applies
 }
 
-// Names lists the backends that one worker process has under another name than its
-// configuration, or still has. Names are immutable, and safe for concurrent use. Nil has
-// none. A name lives as long as the process: a taken spare stays taken, because requests for
-// its backend may still wait in it.
+// Names lists two kinds of backends of one worker process: those with another name than in
+// its configuration, and those that the configuration no longer has. Names are immutable, and
+// safe for concurrent use. Nil has none. A name lives as long as the process: a taken spare
+// stays taken, because requests for its backend may still wait in it.
 type Names struct {
 	byBackend map[string]Name
 	byProcess map[string]string

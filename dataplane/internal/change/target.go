@@ -35,8 +35,8 @@ func (v Version) Compare(other Version) int {
 	return cmp.Or(cmp.Compare(v.Major, other.Major), cmp.Compare(v.Minor, other.Minor))
 }
 
-// ParseVersion reads a version as HAProxy or the API prints it, such as "3.2.26-1", "v3.2.4
-// 1eed677a" or "3.3-dev1". It returns the zero value for an unreadable one.
+// ParseVersion reads a version as HAProxy or the API prints it, such as "3.2.26-1",
+// "3.3-dev1" or "v3.2.4 1eed677a". It returns the zero value for an unreadable one.
 func ParseVersion(s string) Version {
 	var v Version
 	if _, err := fmt.Sscanf(strings.TrimPrefix(s, "v"), "%d.%d", &v.Major, &v.Minor); err != nil || v.Major < 0 || v.Minor < 0 {

@@ -93,7 +93,7 @@ func (c *cutter) closed() bool {
 }
 
 // endsSection reports whether no line of a text belongs to the section after it: the last
-// line is complete and no comment.
+// line is complete and not a comment.
 func endsSection(text string) bool {
 	if !strings.HasSuffix(text, "\n") {
 		return false

@@ -94,8 +94,8 @@ func (o *output) Write(b []byte) (int, error) {
 	}
 }
 
-// wholeLines passes on the standard output of haproxy. It writes as seldom as it reads, and
-// never cuts a line in two.
+// wholeLines passes on the standard output of haproxy. It writes at most once for each read,
+// and never cuts a line in two.
 type wholeLines struct {
 	to   io.Writer
 	part []byte // start of an incomplete line

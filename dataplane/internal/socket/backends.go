@@ -43,8 +43,8 @@ func (a *applier) backend(ctx context.Context, do *change.Do) error {
 }
 
 // deleteBackend hides a backend from requests, and deletes it with its servers if it has no
-// requests. Until then the backend is in leaving. If HAProxy can never delete it, it stays
-// until the next reload.
+// requests. Until it is deleted, the backend is in leaving. If HAProxy can never delete it,
+// it stays until the next reload.
 func (a *applier) deleteBackend(ctx context.Context, name string) error {
 	whole := change.ServerRef{Backend: name}
 	of := func(ref change.ServerRef) bool { return ref.Backend == name }
