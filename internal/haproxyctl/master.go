@@ -56,8 +56,8 @@ func (p Procs) WorkerPID() int {
 	return p.Workers[0].PID
 }
 
-// Reloaded reports whether a reload is over. The caller requested it after the answer before.
-// The reload succeeded if the worker differs.
+// Reloaded reports whether a reload is over; before is an answer from before the reload. The
+// reload succeeded if the worker differs.
 func (p Procs) Reloaded(before Procs) bool {
 	return p.Reloads > before.Reloads && len(p.Loading) == 0
 }
