@@ -16,9 +16,9 @@ type Raw struct {
 	Version     int64  // the version in the count of the API; differs from FileVersion after a failed reload
 }
 
-// SplitText removes the lines that the API keeps at the top of the file: "# _version=", "#
-// _md5hash=" and "# _cluster_version=". It also returns the version. Only the leading block
-// of comments can hold these lines.
+// SplitText removes the lines "# _version=", "# _md5hash=" and "# _cluster_version=" that the
+// API keeps at the top of the file. It also returns the version. Only the leading block of
+// comments can hold these lines.
 func SplitText(text string) (plain string, version int64) {
 	var kept strings.Builder
 	rest := text
