@@ -117,7 +117,7 @@ type form struct {
 	acl     bool             // a sample expression and patterns follow the arguments
 }
 
-// directives is the table of HAProxy's lines. Its source are sections 3 to 5, 7 and 10 to
+// directives is the table of HAProxy's lines. Its sources are sections 3 to 5, 7 and 10 to
 // 13 of the configuration manuals of HAProxy 2.6 and 3.2. A line of the table has a keyword
 // and the letters of its arguments, then options with their letters. "+" behind the last
 // letter allows more such words; "@" before a word adds the options of a list. Options may

@@ -7,8 +7,8 @@ import (
 )
 
 // keywords are the words that begin a line of a configuration of HAProxy 2.6 and 3.2. Their
-// sources are sections 3 and 4.1 of the manuals, and haproxy -dKcfg. HAProxy rejects a line
-// that begins with any other word that the table of directives lacks too.
+// sources are sections 3 and 4.1 of the manuals, and haproxy -dKcfg. If a word is neither
+// here nor in the table of directives, HAProxy rejects its line.
 var keywords = wordSet(keywordList)
 
 //go:embed keywords.txt

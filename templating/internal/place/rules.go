@@ -40,8 +40,8 @@ var operators = map[string]bool{"eq": true, "ge": true, "gt": true, "le": true, 
 // maxHeader is the longest name of a header: HTX has a byte for its length.
 const maxHeader = 255
 
-// chosenLine is the message for a value that would be the keyword of a line. HAProxy
-// rejects the line of any other value.
+// chosenLine is the message for a value that would be the keyword of a line. With any other
+// value there HAProxy rejects the line.
 const chosenLine = "a value cannot choose what a line is: use if or switch, or raw"
 
 // refuses says why the value cannot stand at the site, "" if it can.

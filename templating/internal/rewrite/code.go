@@ -35,10 +35,10 @@ type codeProblem struct {
 	message string
 }
 
-// prepare returns the text of a template for Scriggo. Scriggo has a keyword raw ("{% raw
-// %}"), so no function can have this name: prepare turns calls of raw into calls of Raw.
-// That keeps all positions. prepare refuses text that would end the process: Scriggo 0.60
-// reads templates in a goroutine of its own, where nothing recovers a panic.
+// prepare returns the text of a template for Scriggo. Scriggo has a keyword raw
+// ("{% raw %}"), so no function can have this name: prepare turns calls of raw into calls
+// of Raw. That keeps all positions. prepare refuses text that would end the process:
+// Scriggo 0.60 reads templates in a goroutine of its own, where nothing recovers a panic.
 func prepare(text string) (string, *codeProblem) {
 	if len(text) > maxFile {
 		return "", &codeProblem{0, "the file is too long"}
