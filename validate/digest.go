@@ -60,8 +60,9 @@ type marks struct {
 }
 
 // ownLines are lines of a backend that concern no other section, and that two backends may
-// share. Ids, stick tables and filters are not among them. The header of an unknown section
-// of a later version is not either: this package reads it as a line of the section above.
+// share. Ids, stick tables and filters are not among them. Unknown sections of later
+// versions are not among them either: this package reads their headers as lines of the
+// section above.
 var ownLines = setOf("acl balance compression cookie default-server dynamic-cookie-key email-alert errorfile errorfiles errorloc errorloc302 errorloc303 " +
 	"force-persist fullconn hash-balance-factor hash-type http-after-response http-check http-error http-request http-response http-reuse " +
 	"http-send-name-header ignore-persist log log-tag max-keep-alive-queue mode no option persist redirect retries retry-on source stick " +

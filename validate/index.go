@@ -89,8 +89,8 @@ func (x *index) move(cfg *dataplane.Config) {
 	x.cfg, x.moving = cfg, false
 }
 
-// differencesFrom returns the sections that differ from the earlier configuration cfg with
-// its digests.
+// differencesFrom returns the sections that differ from an earlier configuration, cfg;
+// digests belong to cfg.
 func (x *index) differencesFrom(cfg *dataplane.Config, digests []*digest) []difference {
 	all := differencesOf(cfg, x.cfg)
 	for n := range all {

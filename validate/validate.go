@@ -72,8 +72,8 @@ type Error struct {
 	// in phase 1.
 	HAProxyVersion string
 
-	// OtherVersion says that this is not the version of the target, which may
-	// decide otherwise. See [Validator.TargetVersion].
+	// OtherVersion says that the instance has another version, which may decide
+	// differently. See [Validator.TargetVersion].
 	OtherVersion bool
 }
 
@@ -125,8 +125,8 @@ type Report struct {
 	// HAProxyVersion is the version of the binary that decided, "2.6.12".
 	HAProxyVersion string
 
-	// OtherVersion says that this is not the version of the target, which may
-	// decide otherwise. See [Validator.TargetVersion].
+	// OtherVersion says that the instance has another version, which may decide
+	// differently. See [Validator.TargetVersion].
 	OtherVersion bool
 }
 
