@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -62,4 +63,23 @@ func TestFlagsPage(t *testing.T) {
 	text, err := os.ReadFile(flagsFile)
 	require.NoError(t, err)
 	require.Equal(t, flagsPage(t), string(text), "run go test -run TestFlagsPage -update in this folder")
+}
+
+// TestPagesNameFlags: each flag that a page about the controller names is one.
+func TestPagesNameFlags(t *testing.T) {
+	c, err := parseFlags(nil, command.NewLog(io.Discard))
+	require.NoError(t, err)
+	foreign := map[string]bool{"c": true, "k": true, "f": true, "vv": true} // of haproxy, kubectl and go
+	found := 0
+	for _, page := range []string{"controller", "moving", "troubleshooting", "serving", "tenants", "ingress", "operations", "restarts", "annotations", "templates"} {
+		text, err := os.ReadFile("../../docs/" + page + ".md")
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile("`-([a-z][a-z0-9-]*)[` =]").FindAllStringSubmatch(string(text), -1) {
+			if !foreign[m[1]] {
+				require.NotNil(t, c.Lookup(m[1]), "docs/%s.md: there is no flag -%s", page, m[1])
+				found++
+			}
+		}
+	}
+	require.Greater(t, found, 60)
 }

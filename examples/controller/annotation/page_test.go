@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -121,4 +122,16 @@ func TestTable(t *testing.T) {
 		}
 	}
 	t.Log(len(seen), "names")
+}
+
+// TestMovingPage: each annotation that docs/moving.md names as ours is one that is taken.
+func TestMovingPage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/moving.md")
+	require.NoError(t, err)
+	named := regexp.MustCompile("`(haproxy\\.org/[a-z-]+)`").FindAllStringSubmatch(string(text), -1)
+	require.Greater(t, len(named), 10)
+	for _, m := range named {
+		row := Of(m[1])
+		require.True(t, row != nil && row.Refused == "" && row.Ignored == "", "%s is not taken", m[1])
+	}
 }
