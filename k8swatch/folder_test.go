@@ -280,6 +280,8 @@ func TestFolderHalfWritten(t *testing.T) {
 	start(t, f)
 	start(t, w)
 	synced(t, w, 2)
+	write(t, filepath.Join(dir, "z.yaml"), fmt.Sprintf(ingressYAML, "z", "z.test"))
+	eventually(t, "the folder is followed: its first look takes what it finds as finished", func() bool { return w.Snapshot().GetSingle("z.test") != nil })
 	for i := range 20 {
 		host := fmt.Sprintf("b%d.test", i)
 		text := strings.Replace(text, "b.test", host, 1)
