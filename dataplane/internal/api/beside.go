@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -93,7 +94,20 @@ func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls in
 	if c.isLate(j, do) {
 		return c.standIn(ctx, do)
 	}
-	ready, fields := false, map[string]any{}
+	fields, ready, err := serverFields(do)
+	if len(fields) > 0 && err == nil {
+		calls, err = calls+1, c.api.SetServer(ctx, do.Ref.Backend, do.Ref.Server, fields)
+	}
+	if ready && err == nil { // last, or the server would get traffic at its old address
+		calls, err = calls+1, c.setState(ctx, do.Ref, change.Ready)
+	}
+	return calls, err
+}
+
+// serverFields returns what the API is asked to set. ready is not among it: it comes last.
+// A field that has no case here wraps errNotApplied, and takes a reload.
+func serverFields(do *change.Do) (fields map[string]any, ready bool, err error) {
+	fields = map[string]any{}
 	for _, set := range do.Set {
 		switch set.Row.Field {
 		case "state":
@@ -104,16 +118,14 @@ func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls in
 			address, _ := do.Server.Literal()
 			fields["address"], fields["port"] = address.Addr().String(), address.Port()
 		case "weight":
-			fields["weight"], err = strconv.Atoi(set.Value)
+			if fields["weight"], err = strconv.Atoi(set.Value); err != nil {
+				return nil, false, err
+			}
+		default:
+			return nil, false, fmt.Errorf("nothing sends the %s of a server to the Dataplane API: %w", set.Row.Field, errNotApplied)
 		}
 	}
-	if len(fields) > 0 && err == nil {
-		calls, err = calls+1, c.api.SetServer(ctx, do.Ref.Backend, do.Ref.Server, fields)
-	}
-	if ready && err == nil { // last, or the server would get traffic at its old address
-		calls, err = calls+1, c.setState(ctx, do.Ref, change.Ready)
-	}
-	return calls, err
+	return fields, ready, nil
 }
 
 func (c *Client) setState(ctx context.Context, ref change.ServerRef, state string) error {
