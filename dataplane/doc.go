@@ -70,9 +70,10 @@
 //
 //   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions are
 //     in change/table.go. The conditions are in its Value functions, in change/server.go and
-//     in five files of diff: servers.go, spares.go, files.go, entries.go and crtlist.go. The
-//     limits of the Dataplane API are in api/runtime.go (limit). All other lines reload
-//     (diff/lines.go). host/sync.go and api/apply.go act on it (deploy).
+//     in six files of diff: sections.go, servers.go, spares.go, files.go, entries.go and
+//     crtlist.go. The limits of the Dataplane API are in api/runtime.go (limit). All other
+//     lines reload (diff/lines.go). host/sync.go (run, then byCommands or byFiles) and
+//     api/apply.go (deploy) act on it.
 //   - How does an entry of a map become a command? diff/entries.go (entries) finds it.
 //     socket/files.go or api/runtime.go (changeEntries) sends it.
 //   - When has a certificate changed? diff/files.go compares the bytes. diff/running.go
@@ -84,13 +85,15 @@
 //     (ClientOptions.Attempts), and then returns the error. For the text, api/errors.go turns
 //     the 409 into ErrConflict. api/apply.go puts the files back, and the ledger too if the
 //     process was not changed. api/client.go (Sync) tries again and reads everything. If the
-//     process was changed, api/job.go adds a reload. For a file, api/files.go replaces it
+//     process was changed, and what it has cannot be read, api/job.go adds a reload. For a file, api/files.go replaces it
 //     instead of creating it. For a new entry of a map, api/runtime.go sets it instead of
-//     adding it. Any other runtime call becomes a reload (api/apply.go: reloadInstead).
+//     adding it. Any other runtime call becomes a reload (api/apply.go: failedToTell).
 //   - How does a new field of a server change at runtime? It needs a row in change/table.go,
-//     and its keyword in config/server.go (ParseServer, ServerFields). A field that is read
-//     back also has its place in change/process.go. socket/read.go, api/readback.go and
-//     api/process.go fill it, and diff/running.go reports its drift.
+//     its keyword in config/server.go (ParseServer, ServerFields), and in change/server.go
+//     (addable) if "add server" takes it. With a Dataplane API it also needs a case in
+//     api/beside.go (serverFields), and is read back. A field that is read back has its place
+//     in change/process.go. socket/read.go, api/readback.go and api/process.go fill it, and
+//     diff/running.go reports its drift.
 //   - When is a change stored behind a Dataplane API? api/store.go; api/job.go says what may
 //     wait (readsBack). api/ledger.go informs a successor. reconcile/instance.go sets the 5 s
 //     between two pushes (storeInterval).

@@ -29,7 +29,7 @@
 // configurations. *.map and *.txt (crt-lists) have neither quotes nor escapes, *.lst and
 // *.acl are lists of patterns; *_reg.map, *_reg.lst and *_reg.acl have regular expressions,
 // *_lf.html and the like are log-format strings. Error pages, Lua and PEM files (.http,
-// .html, .json, .lua, .pem, .crt, .key) get values as they are. In all other files a value
+// .html, .json, .lua, .pem, .crt, .key, .crl ...) get values as they are. In all other files a value
 // has letters, digits, ".", "-", "_" and ":" only.
 //
 // The engine refuses control characters (tabs and line feeds included) and invalid UTF-8

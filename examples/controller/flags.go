@@ -111,12 +111,12 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	})
 	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
-	fs.IntVar(&c.maxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many processes of before may still have connections: with more, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
+	fs.IntVar(&c.maxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many old HAProxy processes may remain after reloads: with as many, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
 	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default "+usualWarning()+")")
 	fs.DurationVar(&c.debounce, "debounce", usual.Debounce, "longest hold between two renders, after a failure and under a storm of changes; otherwise it is about 20 ms")
 	fs.DurationVar(&c.minInterval, "min-interval", usual.MinInterval, "time between two reloads of one HAProxy")
 	fs.DurationVar(&c.drift, "drift-interval", usual.DriftInterval, "idle time after which a HAProxy is checked")
-	fs.DurationVar(&c.stallTime, "stall-time", usual.StallTime, "after how long what should happen, or end, and does not fails /healthz; far above all time-outs")
+	fs.DurationVar(&c.stallTime, "stall-time", usual.StallTime, "/healthz fails when an operation hangs this long; keep it far above all time-outs")
 	c.serve.add(c)
 	if err := fs.Parse(args); err != nil {
 		return nil, err

@@ -23,8 +23,9 @@
 // method Report of the event. [event.Metric] has the fields of a metric. A metric that is read
 // at each scrape is a row in a table of metrics.go: busMetrics, stateMetrics, or the method
 // metrics of [Subject]. A metric with two labels goes into Collect. To add the events of
-// another package, extend the list in [NewMetrics]. "go test -run TestMetricsPage -update"
-// writes docs/metrics.md.
+// another package, extend the list in [NewMetrics]. A program registers its own
+// metrics with the field Metrics of [Observer]. "go test -run TestMetricsPage -update" writes
+// docs/metrics.md.
 //
 // # Metrics
 //

@@ -120,7 +120,7 @@ func metricsPage(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", name, f.typ, from, f.help)
 	}
-	b.WriteString("\n`state` is read at each scrape. The others are events that count, by the names in [events.md](events.md).\n")
+	b.WriteString("\n`state` is read at each scrape. The others are events, by the names that the field `event` of the log has. A program adds a metric of its own with `Observer.Metrics.MustRegister`.\n")
 	b.WriteString("\n## Of the reference controller alone\n\n| Metric | Type | Meaning |\n|---|---|---|\n")
 	for _, m := range ofController(t) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, m.typ, m.help)

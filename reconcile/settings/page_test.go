@@ -46,7 +46,7 @@ Settings are a whole controller as data: the resources to watch, the templates, 
 const pageTail = `
 ## Tests
 
-A test is a case: fixtures, and what the templates must make of them. ` + "`go doc ./reconcile/cases.Parse`" + ` has the format of a case and of each assertion. Settings with a case that fails do not take effect.
+A test is a case: fixtures, and what the templates must make of them. ` + "`go doc ./reconcile/cases.Parse`" + ` has the whole format, [templates.md](templates.md#tests) a table. Settings with a case that fails do not take effect.
 `
 
 // kindsOfText says what a text must be, by the tag of its field.

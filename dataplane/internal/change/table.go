@@ -55,7 +55,8 @@ const (
 	whereUsed     = "crt or a crt-list uses the file"
 )
 
-// table lists what the running HAProxy takes. The commands are those of the management
+// table lists what the running HAProxy takes. The comment of package dataplane names the other
+// places of a new field. The commands are those of the management
 // manual, section 9.3. The rows for sockets were measured with HAProxy 2.6, 3.0, 3.2 and 3.4,
 // each against a process that starts with the new configuration. The rows for the API were
 // measured with its version 3.2. Before HAProxy 2.7, the master socket answers the API's

@@ -11,8 +11,7 @@ import (
 
 func TestMain(m *testing.M) { haproxytest.Main(m) }
 
-// Each row of a field says everything that is needed to change it: a field of a server
-// is one row, and nothing else knows it.
+// Each row of a field says everything that is needed to change it by the sockets.
 func TestTableIsComplete(t *testing.T) {
 	server := func(words ...string) *config.Server {
 		s, ok := config.ParseServer(append([]string{"server", "s", "192.0.2.1:80"}, words...))

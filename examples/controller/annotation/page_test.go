@@ -31,14 +31,17 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 - An option may have two names: the one under haproxy.org counts. Options of a Service go before those of the Ingress.
 - An Ingress with annotations has backends of its own, whose names end in eight digits of its options. Those with the
   same options share them. A change of options takes a reload; an endpoint that changes takes none, but for one more
-  where servers are chosen by a hash, or before HAProxy 3.0 by a cookie. A changed Ingress is built alone, but for one
-  with a Secret, a canary or TLS passthrough, with which all are built.
+  where servers are chosen by a hash, or before HAProxy 3.0 by a cookie. Usually only the changed Ingress is rebuilt.
+  With a Secret, canary or passthrough all are.
 - A Secret is of the namespace of the Ingress, and of type Opaque or kubernetes.io/tls. ` + "`-opaque-secrets=false`" + ` keeps the
   controller from reading the first.
 - A namespace can have 500 paths that are patterns, 100 canaries, and rates for 1,048,576 addresses, which is 102
   backends with rates: [limits](tenants.md#limits). A host that all namespaces share has no patterns.
+- Paths are compared as clients send them; ingress-nginx normalises them. Users or an allow list on ` + "`/admin`" + `, beside an
+  open ` + "`/`" + ` of the same host, do not protect it: ` + "`/%61dmin`, `//admin` and `/x/../admin`" + ` go by ` + "`/`" + `, and the Service may
+  read them as ` + "`/admin`" + `. Protect ` + "`/`" + ` as well: [ingress.md](ingress.md).
 - Rates are counted in each HAProxy by itself. A reload counts anew.
-- Own templates print options as ` + "`backend.Options`" + `: one from before has none of them.
+- Templates of your own must print ` + "`backend.Options`" + `; older copies do not, and ignore annotations.
 - ` + "`controller -migrate`" + ` says of each annotation in a cluster, or in the folder of ` + "`-manifests`" + `, what becomes of it.
 - HAProxy must have PCRE2 for ` + "`(?:`" + ` and ` + "`\\d`" + ` in a pattern, as it has in its usual packages.
 
