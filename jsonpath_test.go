@@ -71,7 +71,7 @@ func TestOnePathLanguage(t *testing.T) {
 		{expr: "spec.ports[", err: `jsonpath "spec.ports[": wrong at offset 10: unterminated array`},
 		{expr: "{.spec", err: `jsonpath "{.spec": wrong at offset 6: unclosed action`},
 		{expr: "spec.ports[?(@.port=80)]", err: "a filter has no operator ="},
-		{expr: "{.metadata.name}/", err: "nothing is printed"},
+		{expr: "{.metadata.name}/", err: "outside of a filter"},
 	} {
 		t.Run(c.expr, func(t *testing.T) {
 			for place, find := range map[string]func() ([]string, error){

@@ -272,7 +272,7 @@ func TestSpareThatCannotBeTaken(t *testing.T) {
 	}{
 		"a server in it": {func(p *pool) {
 			p.more, p.spares = "backend haptic-spare-x\n    balance roundrobin\n    server a 127.0.0.1:9\n", 0
-		}, "server a of it is not disabled"},
+		}, "its server a is not disabled"},
 		"a rule names it": {func(p *pool) { p.front = "    use_backend haptic-spare-0 if { path /x }\n" }, "frontend web names it"},
 		"a map names it":  {func(p *pool) { p.routes["x.test"] = "haptic-spare-0" }, "a value of map hosts.map names it"},
 		"stick tables of peers": {func(p *pool) {

@@ -33,37 +33,37 @@ const (
 func hostileCalls() []hostile {
 	twice := strings.Repeat("%[1]s", 32)
 	return []hostile{
-		{"sprintf", grown + "{{ len(sprintf(`" + twice + "`, x)) }}", nil, "only 67108864 can be"},
+		{"sprintf", grown + "{{ len(sprintf(`" + twice + "`, x)) }}", nil, "at most 67108864 are allowed"},
 		{"sprintf of lists in lists", dag + "{{ len(sprintf(`%v`, a)) }}", nil, "sprintf: argument 1: a value of type []interface {} has no text"},
 		{"sprintf of a list in itself", cycle + "{{ len(sprintf(`%v`, a)) }}", nil, "has no text"},
 		{"sprintf of a list with a width", "{{ len(sprintf(`%1000d`, seq(100000))) }}", nil, "has no text"},
 		{"to_json of lists in lists", dag + "{{ len(to_json(a)) }}", nil, "to_json: a value of more than 67108864 bytes"},
 		{"to_json of a list in itself", cycle + "{{ len(to_json(a)) }}", nil, "more than 1000 deep"},
 		{"to_yaml of lists in lists", dag + "{{ len(to_yaml(a)) }}", nil, "to_yaml: a value of more than 8388608 bytes"},
-		{"to_json of aliases", "{{ len(to_json(from_yaml(x))) }}", "a: &a {}\nl: [" + strings.Repeat("*a,", 1<<20) + "]", "only 524288 can be"},
-		{"many keys", "{{ len(to_json(from_yaml(x))) }}", strings.Repeat("a", 20) + ":\n" + keysOfYAML(250_000), "a mapping of 250001 keys, only 8192 can be"},
-		{"many empty lists", "{{ len(to_json(from_yaml(x))) }}", strings.Repeat("-\n", 2<<20), "only 524288 can be"},
+		{"to_json of aliases", "{{ len(to_json(from_yaml(x))) }}", "a: &a {}\nl: [" + strings.Repeat("*a,", 1<<20) + "]", "at most 524288 are allowed"},
+		{"many keys", "{{ len(to_json(from_yaml(x))) }}", strings.Repeat("a", 20) + ":\n" + keysOfYAML(250_000), "a mapping of 250001 keys, at most 8192 are allowed"},
+		{"many empty lists", "{{ len(to_json(from_yaml(x))) }}", strings.Repeat("-\n", 2<<20), "at most 524288 are allowed"},
 		{"aliases with texts", "{{ len(to_json(from_yaml(x))) }}", "a: &a [" + strings.Repeat("b,", 1000) + "]\nl: [" + strings.Repeat("*a,", 10000) + "]", "excessive aliasing"},
-		{"split", grown + "{{ len(split(x, ``)) }}", nil, "only 1048576 can be"},
+		{"split", grown + "{{ len(split(x, ``)) }}", nil, "at most 1048576 are allowed"},
 		{"regex_search", grown + "{{ regex_search(x, `(a|aa|a*b){1,300}c`) }}", nil, ""},
 		{"large expressions", "{% for i := 0; true; i++ %}{% var _ = regex_search(`a`, sprintf(`(%sx%d){900}`, x, i)) %}{% end %}", strings.Repeat("abcdefgh", 100), "a regular expression of"},
 		{"sort of long texts", grown + "{% var y = x + `a` %}{% var l = []string{} %}{% for i := 0; i < 20000; i++ %}{% l = append(l, x, y[:len(x)]) %}{% end %}{{ len(sort(l)) }}", nil, ""},
 		{"selectattr in a list", "{% var l = []any{} %}{% for i := 0; i < 100000; i++ %}{% l = append(l, map[string]any{`a`: i + 1}) %}{% end %}{{ len(selectattr(l, `a`, `in`, seq(100000, 200000))) }}", nil, ""},
-		{"glob_match", grown + "{{ len(glob_match(x, `*` + x[:1000000] + `b`)) }}", nil, "only 4096 can be"},
+		{"glob_match", grown + "{{ len(glob_match(x, `*` + x[:1000000] + `b`)) }}", nil, "at most 4096 are allowed"},
 		{"nested seq", "{% for _, i := range seq(1048576) %}{% for _, j := range seq(1048576) %}{% end %}{% end %}", nil, ""},
-		{"make", "{% var a = make([]int, 1<<n) %}{{ len(a) }}", nil, "make: a length of 34359738368, only 0 to 65536 can be"},
-		{"make of a map", "{% var a = make(map[int]int, 1<<n) %}{{ len(a) }}", nil, "only 0 to 65536 can be"},
-		{"make of a channel", "{% var a = make(chan int, 1<<n) %}{{ len(a) }}", nil, "only 0 to 65536 can be"},
-		{"make with room", "{% var a = make([]int, 0, 1<<n) %}{{ len(a) }}", nil, "only 0 to 65536 can be"},
-		{"make of empty elements", "{% var a = make([]struct{}, 1<<40) %}{{ len(reverse(a)) }}", nil, "only 0 to 65536 can be"},
+		{"make", "{% var a = make([]int, 1<<n) %}{{ len(a) }}", nil, "make: a length of 34359738368, 0 to 65536 is allowed"},
+		{"make of a map", "{% var a = make(map[int]int, 1<<n) %}{{ len(a) }}", nil, "0 to 65536 is allowed"},
+		{"make of a channel", "{% var a = make(chan int, 1<<n) %}{{ len(a) }}", nil, "0 to 65536 is allowed"},
+		{"make with room", "{% var a = make([]int, 0, 1<<n) %}{{ len(a) }}", nil, "0 to 65536 is allowed"},
+		{"make of empty elements", "{% var a = make([]struct{}, 1<<40) %}{{ len(reverse(a)) }}", nil, "0 to 65536 is allowed"},
 		{"array", "{% var a [1<<34]int %}{{ len(a) }}", nil, "arrays are not available"},
 		{"array of a function", "{% var f = func() (a [1<<34]int) { return } %}{{ len(f()) }}", nil, "arrays are not available"},
 		{"key of a list", "{% var a = []int{1<<34: 1} %}{{ len(a) }}", nil, "a list cannot have keys"},
 		{"key of a list in a list", "{% var a = map[string][][]int{`a`: {{}, {1<<34: 1}}} %}{{ len(a) }}", nil, "a list cannot have keys"},
 		{"key of a list of a type", "{% type L []int %}{% var a = L{1<<34: 1} %}{{ len(a) }}", nil, "a type of lists cannot be declared"},
-		{"x = x + x", "{% x = `xxxxxxxxxxxxxxxx` %}{% for true %}{% x = x + x %}{% end %}", nil, "a text would have 134217728 bytes, only 67108864 can be"},
-		{"x += x", "{% x = `xxxxxxxxxxxxxxxx` %}{% for true %}{% x += x %}{% end %}", nil, "a text would have 134217728 bytes, only 67108864 can be"},
-		{"a field", "{% type T struct{A string} %}{% var s = T{`xxxxxxxxxxxxxxxx`} %}{% for true %}{% s.A = s.A + s.A %}{% end %}", nil, "a text would have 134217728 bytes, only 67108864 can be"},
+		{"x = x + x", "{% x = `xxxxxxxxxxxxxxxx` %}{% for true %}{% x = x + x %}{% end %}", nil, "a text would have 134217728 bytes, at most 67108864 are allowed"},
+		{"x += x", "{% x = `xxxxxxxxxxxxxxxx` %}{% for true %}{% x += x %}{% end %}", nil, "a text would have 134217728 bytes, at most 67108864 are allowed"},
+		{"a field", "{% type T struct{A string} %}{% var s = T{`xxxxxxxxxxxxxxxx`} %}{% for true %}{% s.A = s.A + s.A %}{% end %}", nil, "a text would have 134217728 bytes, at most 67108864 are allowed"},
 		{"texts in a map", "{% var m = map[int]string{} %}{% for i := 0; true; i++ %}{% m[i] = sprintf(`%s%d`, x, i) %}{% end %}", strings.Repeat("x", 1<<20), "more than 536870912 bytes of memory"},
 		{"a function that puts texts together", "{% var f func(s string) string %}{% f = func(s string) string { return f(s + s) } %}{{ f(`x`) }}", nil, "output too large"},
 		{"append to itself", "{% var l = []int{1} %}{% for true %}{% l = append(l, l...) %}{% end %}", nil, "a list would have"},
@@ -217,7 +217,7 @@ func TestMakeIsMake(t *testing.T) {
 		"{{ len([]map[int]string{{8080: `a`}}) }} {{ map[string]T{`a`: {A: 7}}[`a`].A }}")
 	check(t, got, err, "3 3 2 0 10 11 1 7", "")
 	_, err = render(t, 3, "a.cfg", "{% var n = -1 %}{{ len(make([]int, n)) }}")
-	check(t, "", err, "", "make: a length of -1, only 0 to")
+	check(t, "", err, "", "make: a length of -1, 0 to")
 }
 
 // peakOfHeap begins to watch the heap. The function that it returns ends that, and

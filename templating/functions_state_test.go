@@ -48,8 +48,8 @@ func TestShared(t *testing.T) {
 		{"fails", "{{ shared.ComputeIfAbsent(`a`, func() any { return fail(`no`) }) }}", "", "no"},
 		{"itself", "{% var f func() any %}{% f = func() any { return shared.ComputeIfAbsent(`a`, f) } %}{{ f() }}", "", "values that need each other: a > a"},
 		{"each other", "{% var f, g func() any %}{% f = func() any { return shared.ComputeIfAbsent(`b`, g) } %}{% g = func() any { return shared.ComputeIfAbsent(`a`, f) } %}{{ g() }}", "", "values that need each other: a > b > a"},
-		{"not a function", "{{ shared.ComputeIfAbsent(`a`, 1) }}", "", `shared.ComputeIfAbsent: "a": a function without parameters and with one result wanted, not a int`},
-		{"a function with parameters", "{{ shared.ComputeIfAbsent(`a`, func(n int) int { return n }) }}", "", "not a func(int) int"},
+		{"not a function", "{{ shared.ComputeIfAbsent(`a`, 1) }}", "", `shared.ComputeIfAbsent: "a": compute is a int: give a function without parameters and with one result`},
+		{"a function with parameters", "{{ shared.ComputeIfAbsent(`a`, func(n int) int { return n }) }}", "", "compute is a func(int) int"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -61,7 +61,7 @@ func TestTextFunctions(t *testing.T) {
 		{expr: `sprintf("%99999999999999999999d", 1)`, refused: "a width of up to four digits"},
 		{expr: `len(indent("a\n\nb\n", 2))`, refused: "invalid argument"},
 		{expr: `indent("a", 2)`, want: "  a"},
-		{expr: `indent("a", -1)`, refused: "indent: -1 spaces wanted, only 0 to 1024 can be"},
+		{expr: `indent("a", -1)`, refused: "indent: -1 spaces, 0 to 1024 is allowed"},
 		{expr: `indent(1, 1)`, refused: "indent: text wanted, not a int"},
 		{expr: `lower(1)`, refused: "cannot use 1"},
 	})
@@ -117,8 +117,8 @@ func TestConversionFunctions(t *testing.T) {
 		{expr: `len(seq(-3)) + len(seq(3, 1)) + len(seq(0, 3, -1))`, want: "0"},
 		{expr: `len(seq(0, 1, 0))`, refused: "seq: a step of 0 has no end"},
 		{expr: `len(seq(1, 2, 3, 4))`, refused: "seq: at most three numbers"},
-		{expr: `len(seq(1048577))`, refused: "seq: 1048577 numbers wanted, only 1048576 can be"},
-		{expr: `len(seq(-9223372036854775808, 9223372036854775807))`, refused: "seq: 18446744073709551615 numbers wanted"},
+		{expr: `len(seq(1048577))`, refused: "seq: 1048577 numbers, at most 1048576 are allowed"},
+		{expr: `len(seq(-9223372036854775808, 9223372036854775807))`, refused: "seq: 18446744073709551615 numbers"},
 		{expr: `len(seq(9223372036854775807, -9223372036854775808, -9223372036854775808))`, want: "2"},
 	})
 }
@@ -292,8 +292,8 @@ func TestListFunctions(t *testing.T) {
 		{expr: n(`selectattr(plain, "n", "in", []string{"a", "d"})`), want: "ad"},
 		{expr: n(`selectattr(plain, "tags", "contains", "t")`), want: "b"},
 		{expr: n(`selectattr(plain, "n", "gt", 1)`), refused: `selectattr: "n" of element 0: a text cannot be compared with a number`},
-		{expr: n(`selectattr(plain, "n", "like", 1)`), refused: `no test "like", there is eq, ne`},
-		{expr: n(`selectattr(plain, "n", "eq")`), refused: "selectattr: a list, a path and, for a test, its name and a value wanted"},
+		{expr: n(`selectattr(plain, "n", "like", 1)`), refused: `no test "like": use eq, ne`},
+		{expr: n(`selectattr(plain, "n", "eq")`), refused: "selectattr: a test is not complete: give its name and a value behind the path"},
 		{expr: `len(group_by(typed, "metadata.namespace"))`, want: "2"},
 		{expr: `group_by(typed, "metadata.namespace")[0].Key + group_by(typed, "metadata.namespace")[1].Key`, want: "xy"},
 		{expr: names(`group_by(typed, "metadata.namespace")[1].Items`), want: "ba"},

@@ -46,8 +46,8 @@ func TestFilesSayWhatTheyAreFor(t *testing.T) {
 		{"a.txt", "/c/x.pem [alpn h2] a {{ x }}\n", "!a.test", "", "the name of a server"},
 
 		{"a.dat", "a {{ x }}\n", "a.b-c_d:1", "a a.b-c_d:1", ""},
-		{"a.dat", "a {{ x }}\n", ".*", "", "does not say"},
-		{"a.dat", "a {{ x }}\n", "a/b", "", "does not say"},
+		{"a.dat", "a {{ x }}\n", ".*", "", "does not show"},
+		{"a.dat", "a {{ x }}\n", "a/b", "", "does not show"},
 		{"a.dat", "a {{ raw(x) }}\n", "a/b", "a a/b", ""},
 	} {
 		e, err := templating.Compile(files(tt.entry, tt.template), &templating.Options{Vars: map[string]any{"x": ""}})

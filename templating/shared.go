@@ -113,7 +113,7 @@ func computeFunc(f any) (func() any, error) {
 	}
 	v := reflect.ValueOf(f)
 	if v.Kind() != reflect.Func || v.Type().NumIn() != 0 || v.Type().NumOut() != 1 {
-		return nil, fmt.Errorf("a function without parameters and with one result wanted, not a %T", f)
+		return nil, fmt.Errorf("compute is a %T: give a function without parameters and with one result", f)
 	}
 	return func() any { return v.Call(nil)[0].Interface() }, nil
 }

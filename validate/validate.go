@@ -85,7 +85,7 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "configuration not valid (%s", e.Phase)
 	if e.OtherVersion {
-		fmt.Fprintf(&b, ", by HAProxy %s, which is not the target's version", e.HAProxyVersion)
+		fmt.Fprintf(&b, ", checked by HAProxy %s, but the instance runs another version", e.HAProxyVersion)
 	}
 	b.WriteString(")")
 	for _, f := range e.Findings[:min(len(e.Findings), maxShown)] {

@@ -31,7 +31,7 @@ func TestTargetVersion(t *testing.T) {
 		if !errors.As(err, &invalid) || invalid.OtherVersion != other || invalid.HAProxyVersion != "3.0.11" {
 			t.Fatalf("target %q: %v", target, err)
 		}
-		if strings.Contains(err.Error(), "by HAProxy 3.0.11, which is not the target's version") != other {
+		if strings.Contains(err.Error(), "checked by HAProxy 3.0.11, but the instance runs another version") != other {
 			t.Errorf("target %q: %v", target, err)
 		}
 	}

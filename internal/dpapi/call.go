@@ -104,7 +104,7 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, int64(limit)+1))
 	if err == nil && good && len(body) > limit {
-		err = fmt.Errorf("the answer is larger than %d bytes: something else than a Dataplane API answers", limit)
+		err = fmt.Errorf("the answer is larger than %d bytes: check that the URL leads to a Dataplane API", limit)
 	}
 	if err != nil {
 		return answer{}, printable.SaidError(&url.Error{Op: "read the answer to " + r.method, URL: req.URL.String(), Err: err}, c.hide)

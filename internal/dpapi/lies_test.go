@@ -91,7 +91,7 @@ func TestLies(t *testing.T) {
 		"deep and hidden": {say(200, `{"a":`+strings.Repeat("[", 1_000_000)+strings.Repeat("]", 1_000_000)+`}`), stats, "depth", 64},
 		"empty objects":   {say(200, listOf("{}")), files, "more than 500000 elements", 320},
 		"nulls":           {say(200, listOf("null")), files, "more than 500000 elements", 320},
-		"numbers":         {say(200, listOf("0")), files, "of another kind", 200},
+		"numbers":         {say(200, listOf("0")), files, "of a wrong type", 200},
 		"statistics":      {say(200, `{"stats":`+listOf("{}")+`}`), stats, "more than 500000 elements", 400},
 	} {
 		t.Run(name, func(t *testing.T) {

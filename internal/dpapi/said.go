@@ -10,7 +10,7 @@ import (
 
 var (
 	errTooMany = fmt.Errorf("a list has more than %d elements", maxValues)
-	errKind    = errors.New("a value is of another kind than those of a Dataplane API")
+	errKind    = errors.New("the answer has a value of a wrong type: check that the URL leads to a Dataplane API")
 )
 
 // unreadable says why an answer is not JSON, or not an answer of the API. It quotes no value.

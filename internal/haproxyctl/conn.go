@@ -189,7 +189,7 @@ func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, err
 			continue
 		}
 		if len(c.buf) > c.most {
-			return answers, fmt.Errorf("the answer is larger than %d bytes: something else than HAProxy answers", c.most)
+			return answers, fmt.Errorf("the answer is larger than %d bytes: check that the socket is one of HAProxy", c.most)
 		}
 		seen = max(0, len(c.buf)-len(prompt)+1)
 		read, err := c.Read(chunk)

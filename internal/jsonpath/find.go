@@ -49,7 +49,7 @@ func bounded(found []any, data any) error {
 		left = after(maxMore+whole, found)
 	}
 	if len(found) > maxResults || left < 0 {
-		return fmt.Errorf("it selects more than %d values or %d bytes, and no more are possible", maxResults, maxMore+whole)
+		return fmt.Errorf("it selects more than %d values or %d bytes: select fewer", maxResults, maxMore+whole)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (e *evaluation) list(in []any, nodes []jsonpath.Node) (out []any, err error
 	return in, nil
 }
 
-var errWork = fmt.Errorf("it looks at more than %d values, and no more are possible: use fewer .. and commas", maxWork)
+var errWork = fmt.Errorf("it looks at more than %d values: use fewer .. and commas", maxWork)
 
 // step appends the values that a node selects in one value.
 func (e *evaluation) step(out []any, v any, node jsonpath.Node) ([]any, error) {
@@ -216,7 +216,7 @@ func (e *evaluation) array(out []any, v any, n *jsonpath.ArrayNode) ([]any, erro
 	list, ok := v.([]any)
 	if !ok {
 		if v != nil && !e.missing {
-			return nil, fmt.Errorf("a position in what is no list, but a %T", v)
+			return nil, fmt.Errorf("a position is applied to a %T: apply it to a list", v)
 		}
 		return out, nil
 	}
@@ -240,7 +240,7 @@ func (e *evaluation) array(out []any, v any, n *jsonpath.ArrayNode) ([]any, erro
 func (e *evaluation) filter(out []any, v any, n *jsonpath.FilterNode) ([]any, error) {
 	list, ok := v.([]any)
 	if !ok && v != nil {
-		return nil, fmt.Errorf("a filter on what is no list, but a %T", v)
+		return nil, fmt.Errorf("a filter is applied to a %T: apply it to a list", v)
 	}
 	for _, element := range list {
 		left, err := e.list([]any{element}, n.Left.Nodes)
@@ -258,7 +258,7 @@ func (e *evaluation) filter(out []any, v any, n *jsonpath.FilterNode) ([]any, er
 		case err != nil:
 			return nil, err
 		case len(left) > 1 || len(right) > 1:
-			return nil, errors.New("can only compare one element at a time")
+			return nil, errors.New("a filter compares several values at once: select one on each side")
 		case len(left) == 0 || len(right) == 0 || left[0] == nil || right[0] == nil:
 			continue
 		}

@@ -151,9 +151,9 @@ func TestCompileErrors(t *testing.T) {
 		"": {-1, "has no name"}, "{}": {-1, "no field"}, "$": {-1, "no field"}, "@": {-1, "no field"}, ".": {-1, "has no name"}, "a.": {-1, "has no name"},
 		"{.a": {3, "unclosed action"}, "a[": {1, "unterminated array"}, "a[0": {1, "unterminated array"}, "a['x'": {1, "unterminated array"},
 		"a['x": {1, "unterminated array"}, "a[x]": {4, "invalid array index x"}, "a[99999999999999999999]": {23, "not a number"},
-		"a b": {-1, `"b" is no part`}, "a[0]b": {-1, `"b" is no part`}, "$a": {-1, `"a" is no part`}, "a\nb": {1, "unclosed action"},
-		"a[?(@.b=1)]": {-1, "no operator ="}, "a[?(@.b==1": {4, "unterminated filter"}, "a[?(@.b=~'x')]": {14, "unrecognized character"}, "a[0:2:-1]": {-1, "1 or more"}, "a 5": {-1, "nothing is printed"},
-		"{.a}b": {-1, "nothing is printed"}, "{.a}{' '}": {-1, "nothing is printed"}, "{range .a[*]}{.b}": {-1, "no {end}"}, "{.a}{end}": {-1, `"end"`},
+		"a b": {-1, `"b" is not allowed`}, "a[0]b": {-1, `"b" is not allowed`}, "$a": {-1, `"a" is not allowed`}, "a\nb": {1, "unclosed action"},
+		"a[?(@.b=1)]": {-1, "no operator ="}, "a[?(@.b==1": {4, "unterminated filter"}, "a[?(@.b=~'x')]": {14, "unrecognized character"}, "a[0:2:-1]": {-1, "1 or more"}, "a 5": {-1, "outside of a filter"},
+		"{.a}b": {-1, "outside of a filter"}, "{.a}{' '}": {-1, "outside of a filter"}, "{range .a[*]}{.b}": {-1, "no {end}"}, "{.a}{end}": {-1, `"end"`},
 	} {
 		t.Run(expr, func(t *testing.T) {
 			_, err := jsonpath.Compile(expr)
@@ -167,7 +167,7 @@ func TestCompileErrors(t *testing.T) {
 		t.Error(err)
 	}
 	for _, expr := range []string{"a..b", "a[-1]", "a[0:1]", "a['x','y']", "a[?(@.b)]", "{range .a[*]}{.b}{end}"} {
-		if _, err := jsonpath.CompileField(expr); err == nil || !strings.Contains(err.Error(), "what is dropped is named by") {
+		if _, err := jsonpath.CompileField(expr); err == nil || !strings.Contains(err.Error(), "a path to a dropped field has more than") {
 			t.Errorf("%s: %v", expr, err)
 		}
 	}

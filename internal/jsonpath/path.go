@@ -79,7 +79,7 @@ var special = regexp.MustCompile(`\\?([.,\[\]$@{}\s])`)
 // "$.spec.host" and "spec.host" are the same path. The error is a [*SyntaxError].
 func Compile(expr string) (*Path, error) {
 	if len(expr) > MaxLength {
-		return nil, &SyntaxError{Path: expr[:MaxLength/8] + "...", Offset: -1, Reason: fmt.Sprintf("it has %d bytes, only %d can be", len(expr), MaxLength)}
+		return nil, &SyntaxError{Path: expr[:MaxLength/8] + "...", Offset: -1, Reason: fmt.Sprintf("it has %d bytes, at most %d are allowed", len(expr), MaxLength)}
 	}
 	text, end := expr, 0
 	if !strings.HasPrefix(text, "{") {
@@ -143,7 +143,7 @@ func guard(f func() error) (err error) {
 func CompileField(expr string) (*Path, error) {
 	p, err := Compile(expr)
 	if err == nil && p.steps == nil {
-		return nil, fmt.Errorf("jsonpath %q: what is dropped is named by .field, ['key'], [3] and [*] alone", expr)
+		return nil, fmt.Errorf("jsonpath %q: a path to a dropped field has more than .field, ['key'], [3] and [*]: use only these", expr)
 	}
 	return p, err
 }
@@ -184,7 +184,7 @@ func check(nodes []jsonpath.Node, filter bool, ranges *int) (err error) {
 			}
 		case *jsonpath.ArrayNode:
 			if n.Params[2].Known && n.Params[2].Value <= 0 {
-				err = errors.New("the step of a range is 1 or more")
+				err = errors.New("the step of a range is not 1 or more")
 			}
 		case *jsonpath.UnionNode:
 			for _, part := range n.Nodes {
@@ -202,11 +202,11 @@ func check(nodes []jsonpath.Node, filter bool, ranges *int) (err error) {
 			case n.Name == "end" && len(nodes) == 1 && *ranges > 0:
 				*ranges--
 			default:
-				err = fmt.Errorf("%q is no part of a path", n.Name)
+				err = fmt.Errorf("%q is not allowed here", n.Name)
 			}
 		case *jsonpath.TextNode, *jsonpath.IntNode, *jsonpath.FloatNode, *jsonpath.BoolNode:
 			if !filter {
-				err = errors.New("a text or number stands outside of a filter, and nothing is printed")
+				err = errors.New("a text or a number is outside of a filter")
 			}
 		}
 		if err != nil {

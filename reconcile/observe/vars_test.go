@@ -66,13 +66,13 @@ func TestField(t *testing.T) {
 		{"state", "", 200, ``}, // the whole
 		{"state", "{range .instances[-2:]}{.name}{end}", 200, `[ "ingress/haproxy-1", "ingress/haproxy-2" ]`},
 		{"state", "{range .instances[*]}", 400, `no {end}`},
-		{"list", "{[*]}, ", 400, `nothing is printed`},
+		{"list", "{[*]}, ", 400, `outside of a filter`},
 		{"deep", strings.Repeat("[0,0]", 40), 400, `looks at more than 5000000 values`},
 		{"deep", "{range [0,0]}{range [0,0]}" + strings.Repeat("{range [0]}", 10) + "{" + strings.Repeat("[0,0]", 25) + "}" + strings.Repeat("{end}", 12), 400, `use fewer .. and commas`},
 		{"deep", strings.Repeat("..[*]", 8), 400, `looks at more than 5000000 values`},
 		{"wide", "{..}", 400, `more than 10000 values`},
-		{"texts", "{['a','a','a']}", 400, `bytes, and no more are possible`},
-		{"list", strings.Repeat("a", 1025), 400, `it has 1025 bytes, only 1024 can be`},
+		{"texts", "{['a','a','a']}", 400, `bytes: select fewer`},
+		{"list", strings.Repeat("a", 1025), 400, `it has 1025 bytes, at most 1024 are allowed`},
 	} {
 		t.Run(c.name+" "+c.expr, func(t *testing.T) {
 			status, got := fieldOf(t, s, c.name, c.expr)

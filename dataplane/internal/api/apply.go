@@ -201,13 +201,13 @@ func (c *Client) undo(ctx context.Context, j *job, cause error, before ledger) b
 		return false
 	default:
 		if err := c.undoFiles(ctx, j.written); err != nil {
-			c.log.Warn("files could not be put back", "error", err)
+			c.log.Warn("could not restore the files after a failed change", "error", err)
 			return false
 		}
 	}
 	if j.complete && errors.Is(cause, config.ErrInvalid) {
 		if err := c.takeBack(ctx, j); err != nil {
-			c.log.Warn("HAProxy could not load again what it had", "error", err)
+			c.log.Warn("HAProxy could not load the stored configuration again", "error", err)
 			return false
 		}
 	}
@@ -215,7 +215,7 @@ func (c *Client) undo(ctx context.Context, j *job, cause error, before ledger) b
 		return false
 	}
 	if err := c.writeLedger(ctx, before); err != nil { // the cost: a successor reloads once, without need
-		c.log.Warn("the ledger could not be written as it was", "error", err)
+		c.log.Warn("could not restore the ledger after a failed change", "error", err)
 	}
 	return true
 }

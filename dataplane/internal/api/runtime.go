@@ -66,7 +66,7 @@ func whyNot(do *change.Do) string {
 		case config.SpeaksOfSecrets(do.File.Name):
 			return "its entries would stand in requests, which are logged"
 		case do.Whole:
-			return "the order of the entries, or a key that stands there twice, is beyond the Dataplane API"
+			return "the Dataplane API cannot keep the order of entries, or a key that occurs twice"
 		}
 		for _, e := range do.Entries {
 			if !dpapi.SafeWord(e.Key) || e.Action != change.Delete && do.File.Kind == config.Map && !dpapi.SafeWord(e.Value) {
@@ -102,7 +102,7 @@ func addedServer(s *config.Server) (fields map[string]any, why string) {
 		case keyword == "state":
 			continue
 		case keyword == "check" || keyword == "agent-check":
-			return nil, "nothing turns on the health checks of a server that the Dataplane API adds"
+			return nil, "the Dataplane API cannot turn on the health checks of a server that it adds"
 		case row.Field == "" || len(values) != 1:
 			return nil, fmt.Sprintf("the Dataplane API cannot add a server with %s", keyword)
 		}

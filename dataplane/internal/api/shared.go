@@ -18,7 +18,7 @@ func (c *Client) merge(stored string, desired []string) ([]string, error) {
 	parts, err := c.merged.Sections(haproxycfg.Texts(merged))
 	if err != nil {
 		e := refused(err)
-		e.Line, e.Output = 0, "in what is stored together with what is desired: "+e.Output
+		e.Line, e.Output = 0, "the stored and the desired sections together are refused: "+e.Output
 		return nil, e
 	}
 	return parts, nil

@@ -84,7 +84,7 @@ func (c *Client) restarted(pid int) bool {
 		c.pid = pid
 		return false
 	}
-	c.log.Warn("HAProxy has reloaded before the changes that it was told were stored")
+	c.log.Warn("HAProxy reloaded and lost runtime changes that were not stored yet")
 	c.known, c.ahead, c.late, c.leaving = nil, nil, nil, nil
 	return true
 }

@@ -111,7 +111,7 @@ func (d *difference) whyNotOrder(before, after []haproxycfg.ListEntry) string {
 	have := d.certificatesByName(running)
 	for name, want := range d.certificatesByName(after) {
 		if len(want) > 1 && !slices.Equal(want, have[name]) {
-			return "of two certificates for one name the first counts, and an order changes only at a reload"
+			return "HAProxy takes the first of two certificates for one name, and their order changes only at a reload"
 		}
 	}
 	return ""

@@ -258,14 +258,14 @@ func (d *difference) whyNotAddable(b *backend, s *config.Server) string {
 	}
 	for _, name := range s.Defaults {
 		if k, _ := change.AddableKeyword(name); k.Own {
-			return fmt.Sprintf("%s of a default-server cannot be told to a server at runtime", name)
+			return fmt.Sprintf("HAProxy cannot apply %s of a default-server to a server that is added at runtime", name)
 		}
 	}
 	switch {
 	case b.dynamicCookie && noCookies != "":
 		return "a server that is added at runtime would have no dynamic cookie"
 	case len(s.Args) > maxAddWords:
-		return "a server with so many words does not fit into a runtime command"
+		return fmt.Sprintf("the server has %d words, and a runtime command has room for %d", len(s.Args), maxAddWords)
 	}
 	return whyNoCommand(s.Args...)
 }

@@ -56,7 +56,7 @@ func (d *difference) whyNoSpare(s *spare) string {
 	for _, l := range lines {
 		switch {
 		case l.Keyword() == "server" && !disabled(l):
-			return fmt.Sprintf("server %s of it is not disabled", l.Word(1))
+			return fmt.Sprintf("its server %s is not disabled", l.Word(1))
 		case l.Keyword() == "stick-table" && slices.Contains(l.Words, "peers"):
 			return "peers would share its stick table under the name of the spare"
 		case l.Keyword() == "load-server-state-from-file" && l.Word(1) != "none":
@@ -234,7 +234,7 @@ func (d *difference) serversTold(have, want *config.Section, before, after []con
 	ok := sub.servers(have, want, before, after)
 	d.named = sub.named
 	if !ok {
-		return nil, "its servers cannot be told one by one"
+		return nil, "HAProxy cannot change its servers one by one"
 	}
 	slices.SortStableFunc(sub.steps, func(a, b ranked) int { return int(a.rank) - int(b.rank) })
 	for _, step := range sub.steps {
@@ -251,7 +251,7 @@ func (d *difference) serversTold(have, want *config.Section, before, after []con
 // changes says that the desired text changes a spare backend, or returns "".
 func (d *difference) changes(one *spare) string {
 	if s := d.desired.Index().Find(config.Key{Kind: "backend", Name: one.process}); s == nil || !slices.EqualFunc(s.Lines(), one.section.Lines(), config.Line.Equal) {
-		return "it changes itself"
+		return "the new configuration changes it"
 	}
 	return ""
 }
@@ -287,14 +287,14 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 	case change.IsSpare(s.Name):
 		return nil, whySpare
 	case d.target.Names.GoneCount()+d.gone >= maxGone:
-		return nil, fmt.Sprintf("the process has %d backends already that are gone", maxGone)
+		return nil, fmt.Sprintf("HAProxy already keeps %d removed backends until the next reload", maxGone)
 	}
 	why = cmp.Or(d.target.WhyNot("backend", change.Delete, ""), d.namedIn(s.Name, false))
 	lines := s.Lines()
 	b := newBackend(d.current.Index(), s, lines)
 	b.read(lines, b.defaultServer)
 	if why == "" && (b.obscure || b.mode == "log") {
-		why = "its servers cannot be told one by one"
+		why = "HAProxy cannot change its servers one by one"
 	}
 	if why != "" {
 		return nil, why

@@ -129,7 +129,7 @@ func TestCompareBoundsBackendsThatAreGone(t *testing.T) {
 	}
 	steps := Compare(configOf(t, sparesIn(1, backends...)), configOf(t, sparesIn(1)), change.Target{})
 	require.Equal(t, change.Runtime, change.ImpactOf(steps[:maxGone]))
-	require.Equal(t, fmt.Sprintf("the process has %d backends already that are gone", maxGone), steps[maxGone].Reason)
+	require.Equal(t, fmt.Sprintf("HAProxy already keeps %d removed backends until the next reload", maxGone), steps[maxGone].Reason)
 }
 
 // What can be taken is taken ahead of a reload, with what leads to it. What cannot

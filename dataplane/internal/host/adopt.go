@@ -85,7 +85,7 @@ func (h *Host) masterArguments(pid int) []string {
 func (h *Host) adopt(left *orphan) *process {
 	binary, err := haproxyctl.FindBinary(h.opts.Binary)
 	if err == nil && left.binary != binary {
-		h.log.Warn("haproxy is another binary until it is started anew", "runs", left.binary, "wanted", binary)
+		h.log.Warn("HAProxy runs another binary until it is restarted", "runs", left.binary, "wanted", binary)
 	}
 	from, err := h.openPipe(pipeName, os.O_RDONLY)
 	pipes := []*os.File{from}
@@ -94,7 +94,7 @@ func (h *Host) adopt(left *orphan) *process {
 		pipes, err = append(pipes, stdout), errors.Join(err, e)
 	}
 	if err != nil {
-		h.log.Warn("what haproxy prints is lost until it is started anew", "error", err)
+		h.log.Warn("the output of HAProxy is lost until it is restarted", "error", err)
 	}
 	return h.follow(left.Process, pipes, func() error {
 		ticker := time.NewTicker(lookForEnd)

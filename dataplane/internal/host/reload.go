@@ -57,7 +57,7 @@ func (s *syncing) loads(ctx context.Context, why string) (done bool, err error) 
 		if fresh || err != nil {
 			return err == nil, err
 		}
-		why = "HAProxy was started meanwhile, perhaps with the files of before"
+		why = "HAProxy was started meanwhile, perhaps with the previous files"
 	}
 	return s.byReload(ctx, why)
 }

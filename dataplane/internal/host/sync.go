@@ -282,7 +282,7 @@ func (s *syncing) holdReturning(ctx context.Context) error {
 	}
 	for i := range s.steps {
 		if do := s.steps[i].Do; slices.Contains(returning, do) && s.returns(do) {
-			s.steps[i].Needs("the server of before still has connections")
+			s.steps[i].Needs("a removed server of this name still has connections")
 		}
 	}
 	return nil

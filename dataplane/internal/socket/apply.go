@@ -131,7 +131,7 @@ func (a *applier) setServer(do *change.Do) {
 // and enabled.
 func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 	if _, ok := a.leaving[ref]; ok {
-		return fmt.Errorf("the server %s of before still has connections", ref)
+		return fmt.Errorf("HAProxy cannot add server %s: a removed server of this name still has connections", ref)
 	}
 	args := a.addArgs(ref, server)
 	a.queue = append(a.queue, command{text: "add server", args: args, good: []string{"New server registered"}})
@@ -265,7 +265,7 @@ func (a *applier) missing(states map[change.ServerRef]change.ServerState) (err e
 	for ref, settings := range a.want {
 		state, there := states[ref]
 		if field := state.Misses(settings); !there || field != "" {
-			err = fmt.Errorf("server %s does not show what it was told: %s", ref, field)
+			err = fmt.Errorf("HAProxy accepted a change of server %s but does not show it: %s", ref, field)
 		} else {
 			delete(a.want, ref)
 		}

@@ -139,7 +139,7 @@ func (a *applier) tellAsking(ctx context.Context, questions []string, commands .
 	for _, c := range commands {
 		words := append(strings.Split(c.text, " "), c.args...)
 		if slices.ContainsFunc(words, func(word string) bool { return !haproxyctl.Plain(word) }) {
-			return nil, fmt.Errorf("the command line of HAProxy cannot say %q", c.refused("").Command)
+			return nil, fmt.Errorf("a runtime command cannot carry %q", c.refused("").Command)
 		}
 		if c.payload == nil {
 			batch = append(batch, c.line())

@@ -96,10 +96,10 @@ func TestReadBack(t *testing.T) {
 	}{
 		"at once":        {set(ref("b", "s"), "address", "192.0.2.2:80"), 0, ""},
 		"later":          {set(ref("b", "s"), "address", "192.0.2.2:80"), 2 * time.Second, ""},
-		"never":          {set(ref("b", "s"), "address", "192.0.2.2:80"), time.Hour, "server b/s does not show what it was told: address"},
-		"not a weight":   {set(ref("b", "s"), "weight", "4"), 0, "server b/s does not show what it was told: weight"},
-		"not a state":    {set(ref("b", "s"), "state", change.Maint), 0, "server b/s does not show what it was told: state"},
-		"not a server":   {set(ref("b", "t"), "weight", "0"), 0, "server b/t does not show what it was told"},
+		"never":          {set(ref("b", "s"), "address", "192.0.2.2:80"), time.Hour, "HAProxy accepted a change of server b/s but does not show it: address"},
+		"not a weight":   {set(ref("b", "s"), "weight", "4"), 0, "HAProxy accepted a change of server b/s but does not show it: weight"},
+		"not a state":    {set(ref("b", "s"), "state", change.Maint), 0, "HAProxy accepted a change of server b/s but does not show it: state"},
+		"not a server":   {set(ref("b", "t"), "weight", "0"), 0, "HAProxy accepted a change of server b/t but does not show it"},
 		"nothing to see": {set(ref("b", "s"), "maxconn", "4"), 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,19 +25,19 @@ const (
 // checkText refuses a too large text before the function makes it.
 func checkText(what string, size int) {
 	if size > maxText || size < 0 {
-		Failf("%w: %s would have %d bytes, only %d can be", ErrTooLarge, what, size, maxText)
+		Failf("%w: %s would have %d bytes, at most %d are allowed", ErrTooLarge, what, size, maxText)
 	}
 }
 
 func checkList(what string, n int) {
 	if n > maxList {
-		Failf("%w: %s: a list of %d elements, only %d can be", ErrTooLarge, what, n, maxList)
+		Failf("%w: %s: a list of %d elements, at most %d are allowed", ErrTooLarge, what, n, maxList)
 	}
 }
 
 func checkLength(what, unit string, n, most int) {
 	if n > most {
-		Failf("%w: %s: a %s of %d bytes, only %d can be", ErrTooLarge, what, unit, n, most)
+		Failf("%w: %s: a %s of %d bytes, at most %d are allowed", ErrTooLarge, what, unit, n, most)
 	}
 }
 
@@ -52,7 +52,7 @@ func going(ctx context.Context) {
 func Length(n any) int {
 	x := read("make", n)
 	if x.f > maxMade || x.f < 0 {
-		Failf("%w: make: a length of %.0f, only 0 to %d can be: append makes a list longer", ErrTooLarge, x.f, maxMade)
+		Failf("%w: make: a length of %.0f, 0 to %d is allowed: use append for a longer list", ErrTooLarge, x.f, maxMade)
 	}
 	length, err := x.int()
 	if err != nil {
@@ -78,7 +78,7 @@ func measure(ctx context.Context, what string, v any, most int) {
 	var count func(v reflect.Value, depth int)
 	count = func(v reflect.Value, depth int) {
 		if depth > maxDepth {
-			Failf("%s: values lie more than %d deep in each other", what, maxDepth)
+			Failf("%s: values are nested more than %d deep", what, maxDepth)
 		}
 		size := 8 // an estimate, without text
 		switch v.Kind() {

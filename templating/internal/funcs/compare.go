@@ -83,7 +83,7 @@ func passes(ctx context.Context, op string, v, with reflect.Value) (bool, error)
 	}
 	want, ok := tests[op]
 	if !ok {
-		return false, fmt.Errorf("no test %s, there is eq, ne, lt, le, gt, ge, in and contains", place.Shorten(op))
+		return false, fmt.Errorf("no test %s: use eq, ne, lt, le, gt, ge, in or contains", place.Shorten(op))
 	}
 	a, err := keyOf(v)
 	if err != nil {

@@ -38,7 +38,7 @@ var many = regexp.MustCompile(`^(?:\.\*|\[[^\]'"]*[*?:,])`)
 // "{.a.b}" or "$.a.b".
 func parsePath(path string) (steps []string, err error) {
 	if len(path) > maxPattern {
-		return nil, fmt.Errorf("path: it has %d bytes, only %d can be", len(path), maxPattern)
+		return nil, fmt.Errorf("path: it has %d bytes, at most %d are allowed", len(path), maxPattern)
 	}
 	rest := path
 	if inside, ok := strings.CutPrefix(rest, "{"); ok && strings.HasSuffix(rest, "}") {

@@ -48,7 +48,7 @@ func fromJSON(s string) any {
 
 func decodeJSON(s string) (any, error) {
 	if len(s) > maxDocument {
-		return nil, fmt.Errorf("a document of %d bytes, only %d can be", len(s), maxDocument)
+		return nil, fmt.Errorf("a document of %d bytes, at most %d are allowed", len(s), maxDocument)
 	}
 	dec := json.NewDecoder(strings.NewReader(s))
 	dec.UseNumber()
@@ -93,7 +93,7 @@ func toYAML(ctx context.Context, v any) string {
 // objects.
 func unstructured(v any, depth int) (_ any, err error) {
 	if depth > maxNesting {
-		return nil, fmt.Errorf("values lie more than %d deep in each other", maxNesting)
+		return nil, fmt.Errorf("values are nested more than %d deep", maxNesting)
 	}
 	switch v := v.(type) {
 	case json.Number:

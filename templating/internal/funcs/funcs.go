@@ -78,7 +78,7 @@ func split(s, sep string) []string {
 func indent(text any, n int) any {
 	const most = 1024
 	if n < 0 || n > most {
-		Failf("indent: %d spaces wanted, only 0 to %d can be", n, most)
+		Failf("indent: %d spaces, 0 to %d is allowed", n, most)
 	}
 	shift := func(s string) string {
 		checkText("indent", len(s)+n*(strings.Count(s, "\n")+1))

@@ -271,11 +271,11 @@ func TestDocumentBounds(t *testing.T) {
 		{"aliases", bomb(10, 10), true, "excessive aliasing"},
 		{"alias of itself", "&a [*a]", true, "contains itself"},
 		{"deep by a chain of aliases", chain(120), true, "more than 100 deep"},
-		{"many keys", strings.Repeat("a: b\n", maxKeys+1), true, "line 1: a mapping of 8193 keys, only 8192 can be"},
+		{"many keys", strings.Repeat("a: b\n", maxKeys+1), true, "line 1: a mapping of 8193 keys, at most 8192 are allowed"},
 		{"deep YAML", strings.Repeat("[", 102) + strings.Repeat("]", 102), true, "more than 100 deep"},
 		{"deep JSON", strings.Repeat("[", 102) + strings.Repeat("]", 102), false, "more than 100 deep"},
-		{"large YAML", strings.Repeat(" ", maxDocument+1), true, "a document of 4194305 bytes, only 4194304 can be"},
-		{"large JSON", strings.Repeat(" ", maxDocument+1), false, "a document of 4194305 bytes, only 4194304 can be"},
+		{"large YAML", strings.Repeat(" ", maxDocument+1), true, "a document of 4194305 bytes, at most 4194304 are allowed"},
+		{"large JSON", strings.Repeat(" ", maxDocument+1), false, "a document of 4194305 bytes, at most 4194304 are allowed"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -304,7 +304,7 @@ func attr(ctx context.Context, name string, list any, path string, test []any, w
 		}
 		check = func(v reflect.Value) (bool, error) { return passes(ctx, op, v, deref(reflect.ValueOf(test[1]))) }
 	default:
-		Failf("%s: a list, a path and, for a test, its name and a value wanted", name)
+		Failf("%s: a test is not complete: give its name and a value behind the path", name)
 	}
 	for i, k := range keysAt(ctx, name, list, path) {
 		ok, err := check(k.at)

@@ -131,7 +131,7 @@ func seq(n int, more ...int) []int {
 		count = (uint64(from)-uint64(to)-1)/-uint64(step) + 1
 	}
 	if count > maxSeq {
-		Failf("seq: %d numbers wanted, only %d can be", count, maxSeq)
+		Failf("seq: %d numbers, at most %d are allowed", count, maxSeq)
 	}
 	out := make([]int, count)
 	for i := range out {

@@ -46,7 +46,7 @@ func (r *regexps) get(pattern string) *compiled {
 		Failf("regex_search: %w", err)
 	}
 	if n := len(program.Inst); n > maxProgram {
-		Failf("%w: regex_search: a regular expression of %d steps, only %d can be: write fewer repetitions", ErrTooLarge, n, maxProgram)
+		Failf("%w: regex_search: a regular expression of %d steps, at most %d are allowed: write fewer repetitions", ErrTooLarge, n, maxProgram)
 	}
 	re := &compiled{regexp.MustCompile(pattern), len(program.Inst)}
 	if r.steps += re.steps; r.steps > maxCompile {

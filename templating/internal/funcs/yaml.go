@@ -22,7 +22,7 @@ func fromYAML(ctx context.Context, s string) any {
 
 func decodeYAML(ctx context.Context, s string) (any, error) {
 	if len(s) > maxDocument {
-		return nil, fmt.Errorf("a document of %d bytes, only %d can be", len(s), maxDocument)
+		return nil, fmt.Errorf("a document of %d bytes, at most %d are allowed", len(s), maxDocument)
 	}
 	// The parser takes 250 bytes for each value before decodeYAML could count them.
 	nodes := strings.Count(s, "- ")
@@ -30,7 +30,7 @@ func decodeYAML(ctx context.Context, s string) (any, error) {
 		nodes += strings.Count(s, string(sign))
 	}
 	if nodes > maxNodes {
-		return nil, fmt.Errorf("%w: a document of %d signs and lines, only %d can be", ErrTooLarge, nodes, maxNodes)
+		return nil, fmt.Errorf("%w: a document of %d signs and lines, at most %d are allowed", ErrTooLarge, nodes, maxNodes)
 	}
 	dec := yaml.NewDecoder(&stoppable{ctx, strings.NewReader(s)})
 	var doc yaml.Node
@@ -55,7 +55,7 @@ func decodeYAML(ctx context.Context, s string) (any, error) {
 func prepare(n *yaml.Node) error {
 	switch keys := len(n.Content) / 2; {
 	case n.Kind == yaml.MappingNode && keys > maxKeys:
-		return fmt.Errorf("%w: line %d: a mapping of %d keys, only %d can be: use a list, or JSON", ErrTooLarge, n.Line, keys, maxKeys)
+		return fmt.Errorf("%w: line %d: a mapping of %d keys, at most %d are allowed: use a list, or JSON", ErrTooLarge, n.Line, keys, maxKeys)
 	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!timestamp":
 		n.Tag = "!!str"
 	}

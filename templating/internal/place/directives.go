@@ -106,7 +106,7 @@ var readings = [128]reading{
 }
 
 // notPlain names the strictest rule, for all places that the tables do not know.
-const notPlain = "plain enough where it is not known how HAProxy reads it, letters, digits and -_.: only: use raw, text of the template, or a row for it in directives.txt"
+const notPlain = "plain enough for a place that HAProxy reads in an unknown way: use only letters, digits and -_.:, or use raw, text of the template, or a row for the place in directives.txt"
 
 // form describes the words behind a keyword.
 type form struct {

@@ -82,7 +82,7 @@ func (r rule) refuses(s string, at *Site) string {
 		return refusesAddress(s)
 	case asHeader:
 		if len(s) > maxHeader {
-			return "HAProxy has no names of headers that are so long"
+			return fmt.Sprintf("the name of a header has %d bytes, HAProxy takes at most %d: shorten it", len(s), maxHeader)
 		}
 	case asNumber:
 		if !isQuantity(s) {
@@ -116,7 +116,7 @@ func (r rule) refusesCharacters(s string) string {
 		return reads.why
 	case reads.chars != nil && !reads.chars.only(s):
 		if r.place == plain {
-			return "the name of this file does not say what HAProxy reads it for, so that a value has letters, digits and -_.: only: call it *.cfg, *.map, *_reg.map, *.lst, *_lf.html or the like, or use raw"
+			return "the name of this file does not show how HAProxy reads it, and a value can have only letters, digits and -_.: here: name the file *.cfg, *.map, *_reg.map, *.lst, *_lf.html or the like, or use raw"
 		}
 		if r.key != "" {
 			return fmt.Sprintf("behind %q, not %s", r.key, reads.wanted)
@@ -179,7 +179,7 @@ func (r rule) refusesMade(s string, at *Site, before, behind bool) string {
 	case flag && made(flags, s, behind):
 		return "HAProxy would read it as a flag: write -- before the first pattern"
 	case r.numeric && made(operators, s, behind):
-		return "HAProxy reads this word as an operator: write -m str before the first pattern, if it is none of a number"
+		return "HAProxy reads this word as an operator between numbers: if it is text, write -m str before the first pattern"
 	case r.form != nil && made(r.form.names, s, behind):
 		return "HAProxy reads this word as an option"
 	}
@@ -194,7 +194,7 @@ func (r rule) refusesMade(s string, at *Site, before, behind bool) string {
 func (r rule) refusesUnknown(s string) string {
 	switch {
 	case wordSpecials.any(s):
-		return "HAProxy may read %, commas and parentheses here, and how is not known: use raw if it does not"
+		return "HAProxy may give %, commas and parentheses a meaning here: use raw if it does not"
 	case r.word && strings.HasPrefix(s, "-"):
 		return "HAProxy may read it as a flag"
 	}

@@ -25,7 +25,7 @@ func (t *Tree) deeper(n ast.Node) bool {
 	case t.tooDeep:
 	case t.depth > maxTree:
 		t.tooDeep = true
-		t.fail(t.file, n.Pos(), "statements and expressions lie more than "+strconv.Itoa(maxTree)+" deep in each other: use macros and variables")
+		t.fail(t.file, n.Pos(), "statements and expressions are nested more than "+strconv.Itoa(maxTree)+" deep: use macros and variables")
 	case t.visits > maxWalk:
 		t.tooDeep = true
 		t.fail(t.file, n.Pos(), "more than "+strconv.Itoa(maxWalk)+" steps to find the places of all values: put fewer loops in each other")
@@ -67,7 +67,7 @@ func (t *Tree) limit(n ast.Node) {
 		}
 	case *ast.BinaryOperator:
 		if size := t.constant(n, 0); size > maxConst {
-			t.fail(t.file, n.Pos(), "a constant text of "+strconv.Itoa(size)+" bytes, only "+strconv.Itoa(maxConst)+" can be")
+			t.fail(t.file, n.Pos(), "a constant text of "+strconv.Itoa(size)+" bytes, at most "+strconv.Itoa(maxConst)+" are allowed")
 		}
 	case *ast.Call:
 		t.length(n)
