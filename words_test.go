@@ -1,6 +1,8 @@
 package haptic
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,33 +14,38 @@ import (
 // who acts. One that has an ordinary meaning, too, has a pattern that leaves that alone.
 var retired = []struct {
 	word, instead string
-	pages         bool // in pages alone: Go uses it for something else
+	in            string // "pages" or "comments", of Go code but for its tests; empty: everywhere
 }{
 	{word: `HAProx(?:ys|ies)`, instead: "instances"},
 	{word: `accus\w+|acquit\w*|forgiv\w+|laggards?|vigil\w*|fatigue\w*|weary`, instead: "quarantined, released"},
-	{word: `trials?`, instead: "a try, tried again", pages: true},
-	{word: `culprits?|offenders?|(?:is|are) to blame`, instead: "at fault", pages: true},
-	{word: `targets?`, instead: "instance", pages: true},
-	{word: `slots?`, instead: "server", pages: true},
-	{word: `somebody|nobody|whoever`, instead: "the actor: a tenant, the controller, HAProxy", pages: true},
-	{word: `(?m)(?:^(?:[-*] )?|[.:;] |\| )(?:Who|Whoever|Of) `, instead: "a sentence that begins with its subject", pages: true},
-	{word: `(?m)^(?:[-*] )?What `, instead: "a sentence that begins with its subject", pages: true},
+	{word: `trials?`, instead: "a try, tried again", in: "pages"},
+	{word: `culprits?|offenders?|(?:is|are) to blame`, instead: "at fault", in: "pages"},
+	{word: `targets?`, instead: "instance", in: "pages"},
+	{word: `slots?`, instead: "server", in: "pages"},
+	{word: `somebody|nobody|whoever`, instead: "the actor: a tenant, the controller, HAProxy", in: "pages"},
+	{word: `somebody|whoever`, instead: "the actor: a tenant, the controller, HAProxy", in: "comments"},
+	{word: `(?m)(?:^(?:[-*] )?|[.:;] |\| )(?:Who|Whoever|Of) `, instead: "a sentence that begins with its subject", in: "pages"},
+	{word: `(?m)^(?:[-*] )?What `, instead: "a sentence that begins with its subject", in: "pages"},
+	{word: `(?m)(?:^|\. )(?:What|Who|Whoever|Whatever|Nobody|Somebody) |\. Of `, instead: "a sentence that begins with its subject", in: "comments"},
 }
 
 // TestWords keeps retired words out of the pages, and out of Go code and its comments.
 func TestWords(t *testing.T) {
-	texts := map[string]string{}
+	texts := map[string]map[string]string{"pages": {}, "comments": {}, "": {}}
 	for name, text := range pages(t) {
 		if name == "CONTRIBUTING.md" {
 			text, _, _ = strings.Cut(text, "\n## Words\n") // which lists them
 		}
-		texts[name] = prose(text)
+		texts["pages"][name], texts[""][name] = prose(text), prose(text)
 	}
 	err := filepath.WalkDir(".", func(name string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(name, ".go") && name != "words_test.go" {
 			var text []byte
 			text, err = os.ReadFile(name)
-			texts[filepath.ToSlash(name)] = string(text)
+			texts[""][name] = string(text)
+			if !strings.HasSuffix(name, "_test.go") {
+				texts["comments"][name] = comments(t, text)
+			}
 		}
 		return err
 	})
@@ -51,16 +58,36 @@ func TestWords(t *testing.T) {
 			pattern = `(?i)\b(?:` + pattern + `)\b`
 		}
 		word := regexp.MustCompile(pattern)
-		for name, text := range texts {
-			if r.pages && !strings.HasSuffix(name, ".md") {
-				continue
-			}
+		for name, text := range texts[r.in] {
 			for _, at := range word.FindAllStringIndex(text, -1) {
 				line := 1 + strings.Count(text[:at[0]], "\n")
 				t.Errorf("%s:%d: %q is retired: write %s", name, line, strings.TrimSpace(text[at[0]:at[1]]), r.instead)
 			}
 		}
 	}
+}
+
+// comments is Go code with all but its comments taken out. A line of a sentence that goes
+// on begins with a blank.
+func comments(t *testing.T, code []byte) string {
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, "", code, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make([]string, 1+strings.Count(string(code), "\n"))
+	for _, g := range f.Comments {
+		begins := true
+		for _, c := range g.List {
+			line := strings.TrimSpace(strings.TrimPrefix(c.Text, "//"))
+			if begins = begins || strings.HasPrefix(line, "- "); !begins {
+				lines[fset.Position(c.Pos()).Line-1] = " "
+			}
+			lines[fset.Position(c.Pos()).Line-1] += strings.TrimPrefix(line, "- ")
+			begins = line == ""
+		}
+	}
+	return strings.ReplaceAll(strings.Join(lines, "\n"), ".\n ", ".\n. ")
 }
 
 // TestRetired: the table finds what it is for, and not what looks like it.
@@ -70,7 +97,7 @@ func TestRetired(t *testing.T) {
 	} {
 		found := 0
 		for _, r := range retired {
-			if !r.pages {
+			if r.in == "" {
 				found += len(regexp.MustCompile(`(?i)\b(?:`+r.word+`)\b`).FindAllString(text, -1))
 			}
 		}

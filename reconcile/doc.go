@@ -61,8 +61,8 @@
 //
 // The verdict sticks to the object, by kind, namespace and name. The loop tries a changed
 // object again, beside the deployment of the others, never before it. The first try is at
-// once, the next after 1 s, doubling to TrialMax (1 h) with each relapse. An object that
-// does not change is tried after TrialBase (1 min), doubling to TrialMax, because something
+// once, the next after 1 s, doubling to QuarantineMax (1 h) with each relapse. An object that
+// does not change is tried after QuarantineBase (1 min), doubling to QuarantineMax, because something
 // that it depends on may have changed. The next valid reconciliation releases a deleted
 // object.
 //
@@ -99,7 +99,7 @@
 //     instances.
 //   - When does a resource enter and leave quarantine? quarantine.go; trial.go tries it
 //     again.
-//   - What does an instance do next? schedule.go (next) decides; instance.go does it.
+//   - When does an instance get something? schedule.go (next) decides; instance.go does it.
 //
 // # Limits
 //

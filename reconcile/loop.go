@@ -177,7 +177,7 @@ func (l *Loop) triggered(ctx context.Context, failures int) bool {
 	case <-retry:
 		l.Trigger("the failure before")
 	case <-trial:
-		l.Trigger("a trial of what is in quarantine")
+		l.Trigger("a try of what is in quarantine")
 	}
 	return true
 }

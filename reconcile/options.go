@@ -41,8 +41,8 @@ type Options struct {
 	// it bounds the refusals in a row, and the resources left out because of it. Zero: 10.
 	QuarantineTries int
 
-	TrialBase time.Duration // first wait before an unchanged quarantined resource is tried again, doubling; zero: 1 min
-	TrialMax  time.Duration // longest wait before it is tried again; zero: 1 h
+	QuarantineBase time.Duration // first wait before an unchanged quarantined resource is tried again, doubling; zero: 1 min
+	QuarantineMax  time.Duration // longest wait before it is tried again; zero: 1 h
 
 	// Bus gets the events of the loop; nil: no events are published.
 	Bus *eventbus.Bus
@@ -85,8 +85,8 @@ func (o *Options) Intervals() []Interval {
 		{"retryInterval", "First wait after a failure, doubling.", time.Second, 0, long, &o.RetryBase},
 		{"retryMaxInterval", "Longest wait between two tries.", time.Minute, 0, long, &o.RetryMax},
 		{"stallTime", "A health check fails when something does not begin or end for so long.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
-		{"", "", time.Minute, 0, 0, &o.TrialBase},
-		{"", "", time.Hour, 0, 0, &o.TrialMax},
+		{"", "", time.Minute, 0, 0, &o.QuarantineBase},
+		{"", "", time.Hour, 0, 0, &o.QuarantineMax},
 	}
 }
 

@@ -19,7 +19,7 @@ type Quarantined struct {
 	Fault    Fault     `json:"fault"`           // what is wrong with it
 	Since    time.Time `json:"since"`
 	RetryAt  time.Time `json:"retryAt"` // when the loop tries it again, changed or not
-	Trials   int       `json:"trials"`  // failed tries of this version
+	Tries    int       `json:"tries"`   // failed tries of this version
 
 	// Instances refuse it, although the validator accepts it; sorted by name. Empty: the
 	// validator refuses it.
@@ -39,7 +39,7 @@ func (q Quarantined) what() string {
 
 // ruling records an object that was at fault. It sticks to the object: after a change the
 // object stays in quarantine until a try shows that it is right. The loop keeps the ruling
-// for TrialMax after the release, so an object that fails again and again waits longer each
+// for QuarantineMax after the release, so an object that fails again and again waits longer each
 // time.
 type ruling struct {
 	Quarantined
@@ -57,10 +57,10 @@ type ruling struct {
 }
 
 // relapseWait is how long a changed object waits for its try after the first relapse. The
-// wait doubles with each further relapse, up to TrialMax.
+// wait doubles with each further relapse, up to QuarantineMax.
 const relapseWait = time.Second
 
-// lateFactor times TrialMax is the longest wait of a resource that an instance refuses: each
+// lateFactor times QuarantineMax is the longest wait of a resource that an instance refuses: each
 // try of it changes all instances.
 const lateFactor = 24
 
@@ -128,7 +128,7 @@ func (l *Loop) takeRelease() {
 	l.release = false
 	q := &l.quarantine
 	for _, v := range q.rulings {
-		v.RetryAt, v.Trials, v.relapses = time.Time{}, 0, 0
+		v.RetryAt, v.Tries, v.relapses = time.Time{}, 0, 0
 	}
 	q.pending, q.proven, q.gaveUp = nil, false, ""
 	for _, w := range l.workers {
@@ -180,7 +180,7 @@ func (l *Loop) adopt(id uint64, s *search) {
 		}
 	}
 	maps.DeleteFunc(q.rulings, func(_ identity, v *ruling) bool {
-		return !v.released.IsZero() && (v.judged.IsZero() || now.Sub(v.released) > l.opts.TrialMax)
+		return !v.released.IsZero() && (v.judged.IsZero() || now.Sub(v.released) > l.opts.QuarantineMax)
 	})
 	q.pending, q.proven, q.valid, q.gaveUp = nil, true, s.last.rendered.Origins, ""
 	l.showQuarantine()
@@ -207,7 +207,7 @@ func (l *Loop) notice(v *ruling, is Resource) {
 	if v.changed = true; is == v.seen {
 		return // its try is over, or still to come
 	}
-	v.seen, v.Trials = is, 0
+	v.seen, v.Tries = is, 0
 	if at := v.judged.Add(l.relapseWait(v.relapses)); at.Before(v.RetryAt) {
 		v.RetryAt = at
 	}
@@ -246,7 +246,7 @@ func (l *Loop) relapseWait(relapses int) time.Duration {
 	if relapses == 0 {
 		return 0
 	}
-	return backOff(relapseWait, l.opts.TrialMax, relapses)
+	return backOff(relapseWait, l.opts.QuarantineMax, relapses)
 }
 
 // judge leaves a resource out from now on. If a try of the same version fails, it publishes
@@ -261,9 +261,9 @@ func (l *Loop) judge(id uint64, c culprit, before version, now time.Time) {
 		v = &ruling{Quarantined: Quarantined{Since: now}}
 		q.rulings[r.identity()] = v
 	case again:
-		v.Trials++
+		v.Tries++
 	default:
-		if v.Trials = 0; !v.judged.IsZero() {
+		if v.Tries = 0; !v.judged.IsZero() {
 			v.relapses++
 		}
 		if !v.released.IsZero() {
@@ -281,7 +281,7 @@ func (l *Loop) judge(id uint64, c culprit, before version, now time.Time) {
 
 // postpone sets the next try of a resource that does not change.
 func (l *Loop) postpone(v *ruling, now time.Time) {
-	base, most, failures := l.opts.TrialBase, l.opts.TrialMax, v.Trials+1
+	base, most, failures := l.opts.QuarantineBase, l.opts.QuarantineMax, v.Tries+1
 	if len(v.Instances) > 0 { // a try releases it first, so each failure is a relapse
 		most, failures = lateFactor*most, v.relapses+1
 	}

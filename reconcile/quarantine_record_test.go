@@ -83,7 +83,7 @@ func TestATrialThatFailsIsNoNews(t *testing.T) {
 	play(t, opts, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Hour)
-		require.Greater(t, s.State().Quarantined[0].Trials, 3)
+		require.Greater(t, s.State().Quarantined[0].Tries, 3)
 		require.Len(t, eventsOf[ResourceRefused](s), 1)
 		require.Len(t, eventsOf[ValidationFailed](s), 1)
 		require.Len(t, w.told, 1)

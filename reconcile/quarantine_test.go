@@ -308,7 +308,7 @@ func TestQuarantineTrials(t *testing.T) {
 		require.Equal(t, "b", held(s.Loop))
 		renders, _ := w.counted()
 		require.Equal(t, 6, renders, "trials at 1, 3 and 7 minutes, two renders each")
-		require.Equal(t, 3, s.State().Quarantined[0].Trials)
+		require.Equal(t, 3, s.State().Quarantined[0].Tries)
 		require.Len(t, eventsOf[ResourceQuarantined](s), 1)
 		require.Empty(t, eventsOf[ReconciliationFailed](s))
 		require.Len(t, eventsOf[InstanceDeployed](s), 1, "a trial that fails disturbs nobody")

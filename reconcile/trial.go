@@ -290,9 +290,9 @@ func (l *Loop) trial(ctx context.Context, namespace string, patience time.Durati
 	if len(due) == 0 {
 		return nil
 	}
-	reasons := []string{"a trial of " + due[0].String() + andMore(len(due)-1)}
+	reasons := []string{"a try of " + due[0].String() + andMore(len(due)-1)}
 	id, start := l.begin(reasons)
-	if tried := l.quarantine.rulings[due[0].identity()].Trials; patience < leash { // a try that was cut gets more time
+	if tried := l.quarantine.rulings[due[0].identity()].Tries; patience < leash { // a try that was cut gets more time
 		patience = min(patience*time.Duration(1+tried), leash)
 	}
 	s := &search{loop: l, start: others, due: due, proven: true}
@@ -338,7 +338,7 @@ func (l *Loop) sentence(id uint64, s *search, now time.Time) {
 			}
 			l.inVain(id, r, now)
 			if s.short { // it may need more time, or hang for ever
-				v.RetryAt = now.Add(backOff(relapseWait, l.opts.TrialMax, v.Trials))
+				v.RetryAt = now.Add(backOff(relapseWait, l.opts.QuarantineMax, v.Tries))
 			}
 		}
 	}
@@ -351,10 +351,10 @@ func (l *Loop) inVain(id uint64, r Resource, now time.Time) {
 		l.quarantine.news = append(l.quarantine.news, ResourceQuarantined{ID: id, Quarantined: v.Quarantined})
 	}
 	v.aside = false
-	if v.changed && v.Trials == 0 {
+	if v.changed && v.Tries == 0 {
 		v.relapses, v.judged = v.relapses+1, time.Now()
 	}
-	v.Trials++
+	v.Tries++
 	l.postpone(v, now)
 }
 

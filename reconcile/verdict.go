@@ -251,7 +251,7 @@ func (q *quarantine) withdraw(name string) {
 		}
 		v.Instances = slices.DeleteFunc(slices.Clone(v.Instances), func(n string) bool { return n == name })
 		if len(v.Instances) == 0 {
-			v.withdrawn, v.RetryAt, v.relapses, v.Trials = true, time.Time{}, 0, 0
+			v.withdrawn, v.RetryAt, v.relapses, v.Tries = true, time.Time{}, 0, 0
 		}
 	}
 	q.pending = slices.DeleteFunc(q.pending, func(c culprit) bool { return slices.Equal(c.instances, []string{name}) })

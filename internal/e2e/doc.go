@@ -10,7 +10,7 @@
 // test starts ends with the test process, however that ends.
 //
 // They need root, and from Debian or Ubuntu the packages haproxy and iproute2.
-// What is missing is a reason to skip, or with CI=true to fail.
+// A test skips where a part is missing; with CI=true it fails.
 //
 // TestConformance holds the controller against the rules of the documentation for
 // Ingress: testdata/conformance has them, as requests and their answers.

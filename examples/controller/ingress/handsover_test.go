@@ -38,7 +38,7 @@ func TestBadEditFreesNothing(t *testing.T) {
 					w.ingresses = append(w.ingresses, ing)
 				}
 				loop, err := reconcile.New(reconcile.Options{
-					TrialBase: time.Nanosecond, TrialMax: time.Nanosecond, // each reconciliation is followed by one
+					QuarantineBase: time.Nanosecond, QuarantineMax: time.Nanosecond, // each reconciliation is followed by one
 					Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 						if err := refusesBad(ctx, cfg); err == nil || !blind {
 							return err
