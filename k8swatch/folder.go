@@ -210,7 +210,7 @@ func (f *Folder) Run(ctx context.Context) error {
 func (f *Folder) look(settled bool) error {
 	texts, info, err := manifest.ReadFolder(f.dir, f.maxFile)
 	if err == nil && len(texts) == 0 && len(f.files) > 0 && (f.last == nil || !os.SameFile(f.last, info)) {
-		err = fmt.Errorf("it is empty, as a mount point without its volume; to delete the previous %d files, put an empty one there, such as none.yaml", len(f.files))
+		err = fmt.Errorf("the folder is empty, like a mount point without its volume: to remove all %d files, put an empty one there, such as none.yaml", len(f.files))
 	}
 	f.away = nil
 	if err != nil {

@@ -220,7 +220,7 @@ func TestFolderAwayAtARestart(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the empty folder is told", func() bool { return strings.Contains(errorsOf(f, dir), "it is empty") })
+	eventually(t, "the empty folder is told", func() bool { return strings.Contains(errorsOf(f, dir), "the folder is empty") })
 	if _, got, _ := restart(t, dir, copies); got != "a.test" {
 		t.Fatalf("an empty folder: served %q", got)
 	}
@@ -259,7 +259,7 @@ func TestFolderReplacedByAnEmptyOne(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is told", func() bool { return strings.Contains(errorsOf(f, dir), "it is empty") })
+	eventually(t, "it is told", func() bool { return strings.Contains(errorsOf(f, dir), "the folder is empty") })
 	if w.Snapshot().GetSingle("a.test") == nil {
 		t.Error("the objects went")
 	}

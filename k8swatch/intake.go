@@ -260,7 +260,7 @@ func (in *intake) accept(p *prepared) bool {
 		return true
 	}
 	if in.refused[name] != p.err.Error() {
-		in.log.Error("object left out", "object", name, "error", p.err)
+		in.log.Error("object refused", "object", name, "error", p.err)
 	}
 	in.refused[name] = p.err.Error()
 	return false

@@ -120,7 +120,7 @@ func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 	}
 	for _, expr := range o.IgnoreFields {
 		if needed(expr) {
-			return nil, fmt.Errorf("IgnoreFields: %q: a watcher cannot do without it", expr)
+			return nil, fmt.Errorf("IgnoreFields: %q: the watcher needs this field: remove it from the list", expr)
 		}
 	}
 	return &c, nil

@@ -59,7 +59,7 @@ func TestIgnoreFieldsThatAreNeeded(t *testing.T) {
 			gvr = routes
 		}
 		_, err := k8swatch.New(k8swatchtest.NewSource(), gvr, &k8swatch.Options{IgnoreFields: []string{tt.path}})
-		if err == nil || !strings.Contains(err.Error(), "cannot do without") {
+		if err == nil || !strings.Contains(err.Error(), "the watcher needs this field") {
 			t.Errorf("%s: %v", tt.path, err)
 		}
 	}

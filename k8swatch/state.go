@@ -202,9 +202,9 @@ type lateError struct {
 }
 
 func (e *lateError) Error() string {
-	text := fmt.Sprintf("no answer within %s; it is tried again", e.after.Round(time.Millisecond))
+	text := fmt.Sprintf("no answer within %s; the watcher tries again", e.after.Round(time.Millisecond))
 	if e.cause != nil {
-		text = fmt.Sprintf("%v, for %s; it is tried again", e.cause, e.after.Round(time.Millisecond))
+		text = fmt.Sprintf("%v, for %s; the watcher tries again", e.cause, e.after.Round(time.Millisecond))
 	}
 	return text
 }

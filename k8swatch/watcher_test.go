@@ -31,7 +31,7 @@ func TestNewRefuses(t *testing.T) {
 		{"unfinished filter in an index path", k8swatch.Options{IndexBy: []string{"spec.rules[?(@.host.host"}}, "use .field"},
 		{"misspelt field in an index path", k8swatch.Options{IndexBy: []string{"spec.rulez"}}, `no field "rulez"`},
 		{"misspelt ignored field", k8swatch.Options{IgnoreFields: []string{"metadata.managedfields"}}, `no field "managedfields"`},
-		{"a name ignored", k8swatch.Options{IgnoreFields: []string{"{.metadata.name}"}}, "cannot do without"},
+		{"a name ignored", k8swatch.Options{IgnoreFields: []string{"{.metadata.name}"}}, "the watcher needs this field"},
 		{"label selector", k8swatch.Options{LabelSelector: "a=b=c"}, "LabelSelector"},
 		{"field selector", k8swatch.Options{FieldSelector: "x"}, "FieldSelector"},
 	}

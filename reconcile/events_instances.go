@@ -162,7 +162,7 @@ type DriftRepaired struct {
 
 func (e DriftRepaired) Report() event.Report {
 	r := event.Report{Name: "drift.repaired", Level: slog.LevelWarn, Reconciliation: e.ID, Instance: e.Instance, Result: e.Result,
-		Sentence: "was changed by somebody else and is repaired: " + outcomeOf(e.Result)}
+		Sentence: "another writer changed this instance, and the controller repaired it: " + outcomeOf(e.Result)}
 	if e.Result != nil {
 		r.Took = e.Result.Duration
 	}

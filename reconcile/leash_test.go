@@ -100,7 +100,7 @@ func TestWhatHangsIsSaidAtOnce(t *testing.T) {
 				s.Trigger("evil")
 				pass(1900 * time.Millisecond)
 				require.Equal(t, []string{"in quarantine, all others are served: Secret evil/s: " + does +
-					" takes longer than 1s since it changed: it is set aside, and tried apart for up to 30s; the earlier version is served"}, said())
+					" takes longer than 1s since it changed: the controller sets it aside and tries it separately for up to 30s; the earlier version is served"}, said())
 				require.Contains(t, s.State().Quarantined[0].String(), does+" takes longer than 1s")
 				pass(40 * time.Second)
 				require.Len(t, said(), 2)

@@ -297,7 +297,7 @@ func (l *Loop) releaseOne(id uint64, v *ruling, gone bool, now time.Time) {
 	case v.withdrawn:
 		reason = "no instance refuses it any more"
 	case len(v.Instances) > 0:
-		reason = "it is tried again at the instances that refused it"
+		reason = "the controller tries it again at the instances that refused it"
 	}
 	v.before, v.Before = version{}, Resource{}
 	v.RetryAt = time.Time{}

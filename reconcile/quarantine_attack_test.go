@@ -280,7 +280,7 @@ func TestNewTemplatesAndTheOnlyResource(t *testing.T) {
 		pass(10 * time.Second)
 		require.Empty(t, held(s.Loop))
 		require.Equal(t, "web", w.deployed())
-		require.Contains(t, s.State().LastError, "so the template is to blame")
+		require.Contains(t, s.State().LastError, "correct the template")
 		w.put("web=other")
 		s.Trigger("it changes")
 		pass(10 * time.Second)

@@ -26,7 +26,7 @@ func TestTemplatesAreToBlame(t *testing.T) {
 		want     string
 	}{
 		"outside of all":     {"bad\n" + loopTemplate, false, "haproxy.cfg:1"},
-		"outside, blind":     {"bad\n" + loopTemplate, true, "the templates are to blame"},
+		"outside, blind":     {"bad\n" + loopTemplate, true, "correct the templates"},
 		"in the loop":        {strings.Replace(loopTemplate, "    #", "    bad\n    #", 1), false, "haproxy.cfg:4"},
 		"in the loop, shown": {strings.Replace(loopTemplate, "    #", "    bad {{ ing.Name }}\n    #", 1), false, "is wrong for every Ingress"},
 		"fails":              {loopTemplate + "{{ fail(\"always\") }}\n", false, "haproxy.cfg:6"},

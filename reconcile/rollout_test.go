@@ -126,7 +126,7 @@ func TestTheEndSaysWhatIsUnfinished(t *testing.T) {
 		"a call under way": {Options{}, func(s *scene, one *fakeTarget) {
 			one.set(0, func(ctx context.Context, _ *dataplane.Config) error { <-ctx.Done(); return ctx.Err() })
 			change(s, "b")
-		}, "a deployment was under way, and it is not known what came of it"},
+		}, "a deployment was under way, and the controller does not know its outcome"},
 		"a check under way": {Options{}, func(s *scene, one *fakeTarget) {
 			one.set(0, func(ctx context.Context, _ *dataplane.Config) error { <-ctx.Done(); return ctx.Err() })
 			pass(61 * time.Second)

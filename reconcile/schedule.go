@@ -378,9 +378,9 @@ func (w *worker) waitsFor(e *instanceState, now time.Time) string {
 	case p.Waits != "":
 		return "waits for old workers to end: " + p.Waits
 	case e.probe && !e.fits:
-		return "it was not known yet which HAProxy it is"
+		return "the controller did not know yet which version of HAProxy this instance runs"
 	case e.cut:
-		return "a deployment was under way, and it is not known what came of it"
+		return "a deployment was under way, and the controller does not know its outcome"
 	case now.Before(e.spaced(o)):
 		return "waits for the interval of " + o.MinInterval.String() + " between two reloads"
 	}

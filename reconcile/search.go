@@ -262,7 +262,7 @@ func (s *search) without(ctx context.Context, some []Resource) *attempt {
 	a := s.loop.attempt(bounded, l)
 	if a.err != nil && !a.verdict && bounded.Err() != nil && ctx.Err() == nil {
 		s.cut = a
-		a.err.Err = fmt.Errorf("it took longer than %s and is given up for now: what changed is tried apart: %w", s.loop.leash(), a.err.Err)
+		a.err.Err = fmt.Errorf("the attempt took longer than %s, and the controller tries the changed resources separately: %w", s.loop.leash(), a.err.Err)
 	}
 	return a
 }
@@ -338,7 +338,7 @@ func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Res
 	byNamespace(suspects)
 	s.olds = nil
 	if len(suspects) == 0 {
-		s.why = "no resource is known to be at fault, so the templates are to blame"
+		s.why = "no resource is known to be at fault: correct the templates"
 		return nil, nil
 	}
 	valid = s.without(ctx, suspects)
@@ -348,7 +348,7 @@ func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Res
 		}
 		meanwhile := s.changed(ctx, valid, valid.excluded)
 		if len(meanwhile) == 0 {
-			s.why = cmp.Or(s.whyRenderer(ctx, valid), "it is as wrong without every resource that changed, so the templates are to blame")
+			s.why = cmp.Or(s.whyRenderer(ctx, valid), "the configuration is invalid without the changed resources, too: correct the templates")
 			return suspects, nil
 		}
 		if s.hostile(ctx, meanwhile, suspects) {

@@ -82,7 +82,7 @@ func (s *search) isolate(ctx context.Context) (was bool) {
 	l := s.loop
 	for ; s.cut != nil && ctx.Err() == nil; was = true {
 		changed, steps := s.changed(ctx, s.cut, s.excluded()), s.steps()
-		s.hangs = tooLong(s.cut, l.leash(), fmt.Sprintf(" since it changed: it is set aside, and tried apart for up to %s", l.live.Load().RenderTimeout))
+		s.hangs = tooLong(s.cut, l.leash(), fmt.Sprintf(" since it changed: the controller sets it aside and tries it separately for up to %s", l.live.Load().RenderTimeout))
 		s.cut, s.hung = nil, s.hung+1
 		if s.hung > 1 { // it changes faster than it can be set aside
 			s.closeAll(ctx, changed, func(Resource) bool { return true })

@@ -228,15 +228,15 @@ func (l *Loop) hopeless(r report, fresh []culprit, now []Resource) string {
 	}
 	switch {
 	case len(fresh) == 0:
-		return "it is refused without every resource that it was written for, too"
+		return "the instance refuses the configuration without all resources of that line, too: look at the template"
 	case r.worker.rounds > l.opts.QuarantineTries || held+len(fresh) > l.opts.QuarantineTries:
-		return "it refuses more than may be left out at once"
+		return "the instance refuses more resources than the controller may quarantine at once"
 	}
 	for _, c := range fresh {
 		if !slices.ContainsFunc(now, func(r Resource) bool {
 			return r.Kind == c.resource.Kind && !q.isOut(r.identity()) && indexOf(fresh, r.identity()) < 0
 		}) {
-			return fmt.Sprintf("%s is refused for every %s, so the template is to blame", c.fault.Template, c.resource.Kind)
+			return fmt.Sprintf("%s is refused for every %s: correct the template", c.fault.Template, c.resource.Kind)
 		}
 	}
 	return ""
@@ -294,7 +294,7 @@ func (s *search) whyTemplates(ctx context.Context, culprits []culprit) string {
 	for _, c := range culprits {
 		p := of(c)
 		if p.line > 0 && now[p] >= all[p.kind] && (ever[p] > 1 || c.fault.fixed() || before[c.resource.identity()].object != nil) {
-			return fmt.Sprintf("%s is wrong for every %s, so the template is to blame", c.fault.Template, p.kind)
+			return fmt.Sprintf("%s is wrong for every %s: correct the template", c.fault.Template, p.kind)
 		}
 	}
 	return ""

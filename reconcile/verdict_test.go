@@ -161,12 +161,12 @@ func TestWhatInstancesRefuse(t *testing.T) {
 		"two of three":    {put: []string{"a=x", "b", "c=x"}, one: old("one", "x"), held: "a c", has: "b"},
 		"for two reasons": {put: []string{"a=x", "b", "c=y"}, one: old("one", "x", "y"), held: "a c", has: "b"},
 		"every one of a kind is the template's": {put: []string{"a=x", "b=x"}, one: old("one", "x"), has: "nothing",
-			error: "haproxy.cfg:4 is refused for every Ingress, so the template is to blame"},
-		"the only one":     {put: []string{"a=x"}, one: old("one", "x"), has: "nothing", error: "the template is to blame"},
+			error: "haproxy.cfg:4 is refused for every Ingress: correct the template"},
+		"the only one":     {put: []string{"a=x"}, one: old("one", "x"), has: "nothing", error: "correct the template"},
 		"outside of all":   {put: []string{"a", "b"}, one: old("one", "global"), has: "nothing", error: "unknown keyword 'global'"},
 		"most that may be": {put: append(many(10, "x"), "z"), one: old("one", "x"), held: "web-00 web-01 web-02 web-03 web-04 web-05 web-06 web-07 web-08 web-09", has: "z"},
 		"too many": {put: append(many(11, "x"), "z"), one: old("one", "x"), has: "nothing",
-			error: "it refuses more than may be left out at once"},
+			error: "the instance refuses more resources than the controller may quarantine at once"},
 		"whatever it gets": {put: []string{"a", "b", "c"}, one: fail(at("configuration", 400, dataplane.ErrInvalid)), has: "nothing",
 			error: "configuration refused"},
 		"turned off": {put: []string{"a", "b=x"}, one: old("one", "x"), opts: func(o *Options) { o.NoQuarantine = true },
@@ -318,7 +318,7 @@ func TestAnInstanceThatWasGivenUp(t *testing.T) {
 	opts.Targets, opts.DriftInterval = []Target{all, recent}, 24*time.Hour
 	play(t, opts, func(s *scene) {
 		start(s)
-		require.Contains(t, s.State().Instances[0].Error, "so the template is to blame")
+		require.Contains(t, s.State().Instances[0].Error, "correct the template")
 		require.NoError(t, s.SetTargets(recent))
 		s.Trigger("it is gone")
 		pass(time.Second)
@@ -499,7 +499,7 @@ func TestWhatIsRefusedForNobody(t *testing.T) {
 		require.Empty(t, held(s.Loop))
 		e := s.State().Instances[0]
 		require.Contains(t, e.Error, "unknown keyword 'x'")
-		require.Contains(t, e.Error, "it is refused without every resource")
+		require.Contains(t, e.Error, "without all resources of that line")
 		require.Equal(t, []string{"a b", "a", "a b"}, history(recent))
 	})
 }
@@ -602,7 +602,7 @@ func TestTrialsAtInstances(t *testing.T) {
 		pass(48 * time.Hour)
 		require.Empty(t, held(s.Loop))
 		require.Equal(t, "a b c", has(olds[0]))
-		require.Equal(t, "it is tried again at the instances that refused it", eventsOf[ResourceReleased](s)[0].Reason)
+		require.Equal(t, "the controller tries it again at the instances that refused it", eventsOf[ResourceReleased](s)[0].Reason)
 	})
 }
 

@@ -13,7 +13,7 @@ import (
 func (c *controller) beginTerm(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, syncTimeout)
 	if err := c.watchers.Refresh(bounded); err != nil && ctx.Err() == nil {
-		c.log.Warn("leads without having read all resources again: some may be older than what is deployed", "error", err)
+		c.log.Warn("the new leader could not read all resources again: some objects may be older than what is deployed", "error", err)
 	}
 	cancel()
 	c.following.forget()

@@ -176,7 +176,7 @@ func TestDrains(t *testing.T) {
 	d.until(func() bool { status, _ := page("/readyz"); return status == http.StatusServiceUnavailable })
 	require.Equal(t, "127.0.0.13:18080", d.answers("shop.demo.test", "/health"))
 	_, verbose := page("/readyz?verbose")
-	require.Contains(t, verbose, "[-]drain (ready): it stops within 2s")
+	require.Contains(t, verbose, "[-]drain (ready): this process stops within 2s")
 	<-ended
 	_, err := net.Dial("tcp", d.http)
 	require.Error(t, err)

@@ -190,7 +190,7 @@ func TestDebugServerIsNotOpen(t *testing.T) {
 		}
 		return nil
 	})
-	if text := open.out.String(); !strings.Contains(text, "want -debug-token-file") {
+	if text := open.out.String(); !strings.Contains(text, "is not loopback: give -debug-token-file") {
 		t.Error(text)
 	}
 	c := startController(t, options{notReady: true, args: []string{"-namespace", k.ns, "-debug-addr", subnet + "2:9191"}})

@@ -108,10 +108,10 @@ var processMistakes = []mistake{
 	}, says: []string{"read-only"}},
 	{name: "somebody deletes a route in the running HAProxy", outage: true, passing: true, plant: func(sc *scene) {
 		sc.runtime("del map MAP "+sc.host()+"/", "prefix.map")
-	}, says: []string{"changed by somebody else"}},
+	}, says: []string{"another writer changed this instance"}},
 	{name: "somebody disables a server in the running HAProxy", outage: true, passing: true, plant: func(sc *scene) {
 		sc.runtime("set server shop_"+sc.site+"_80/s1 state maint", "")
-	}, says: []string{"changed by somebody else"}},
+	}, says: []string{"another writer changed this instance"}},
 	{name: "the controller is killed and started again", silent: true, plant: func(sc *scene) {
 		sc.fatal(sc.c.crash())
 		time.Sleep(500 * time.Millisecond) // HAProxy is alone for so long

@@ -76,7 +76,7 @@ func (p *play) text(target string) (string, error) {
 	for _, f := range p.rendered.Config.Files() {
 		have = append(have, targetOf(f))
 	}
-	return "", fmt.Errorf("there is no %s, of files there are: %s", target, strings.Join(have, ", "))
+	return "", fmt.Errorf("there is no %s: the rendered files are %s", target, strings.Join(have, ", "))
 }
 
 func (p *play) jsonPath(a *Assertion) (string, error) {

@@ -70,7 +70,7 @@ assertions:
 	// Output:
 	// web.yaml:3:20: assertions[0].patern: case "routing": unknown key; did you mean pattern?
 	// web.yaml:4:32: assertions[1].pattern: case "routing": error parsing regexp: missing closing ): `(?m)(`
-	// web.yaml:4:45: assertions[1].expected: case "routing": how many times is needed, "many" is not a count
+	// web.yaml:4:45: assertions[1].expected: case "routing": "many" is not a count: write how many matches are expected, 0 or more
 }
 
 func ExampleRunner_Check() {

@@ -334,7 +334,7 @@ func (a *Assertion) compile(d *strictyaml.Document, path string, n *yaml.Node) {
 	}
 	if a.Type == "match_count" {
 		if a.count, err = strconv.Atoi(string(*a.Expected)); err != nil || a.count < 0 {
-			fail("expected", fmt.Errorf("how many times is needed, %q is not a count", *a.Expected))
+			fail("expected", fmt.Errorf("%q is not a count: write how many matches are expected, 0 or more", *a.Expected))
 		}
 	}
 }

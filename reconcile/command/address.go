@@ -27,7 +27,7 @@ func (f *Flags) checkListeners() {
 	}
 	f.checkApart(debugAddr, metricsAddr)
 	if f.DebugToken == "" && isOpen(f.DebugAddr) {
-		f.Wrong(fmt.Errorf("-%s %q: want -debug-token-file, as it is not loopback; for Prometheus and probes there is -%s", debugAddr, f.DebugAddr, metricsAddr))
+		f.Wrong(fmt.Errorf("-%s %q is not loopback: give -debug-token-file; Prometheus and probes need -%s only", debugAddr, f.DebugAddr, metricsAddr))
 	}
 }
 

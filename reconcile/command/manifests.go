@@ -27,7 +27,7 @@ func (m *Manifests) WaitForKnown(ctx context.Context) error {
 func (m *Manifests) Check() error {
 	errs := m.Errors()
 	if m.waiting.Load() {
-		errs = append(errs, errors.New("all manifests: nothing is deployed until they are in order; what is deployed stays in use"))
+		errs = append(errs, errors.New("all manifests: the controller deploys nothing until they are correct; what is deployed stays in use"))
 	}
 	return errors.Join(errs...)
 }

@@ -107,7 +107,7 @@ func (p *Process) drained(ctx context.Context) (serves context.Context, stop fun
 	}
 	p.Observer.Health.CheckQuietly("drain", observe.ReadyToServe, func() error {
 		if p.draining.Load() {
-			return fmt.Errorf("it stops within %s", p.Drain)
+			return fmt.Errorf("this process stops within %s", p.Drain)
 		}
 		return nil
 	})
@@ -121,7 +121,7 @@ func (p *Process) drained(ctx context.Context) (serves context.Context, stop fun
 			return
 		}
 		p.draining.Store(true)
-		p.Flags.log.Info("draining: /readyz answers 503, and all that is served goes on meanwhile", "cause", context.Cause(ctx), "for", p.Drain.String())
+		p.Flags.log.Info("draining: /readyz answers 503, and the controller keeps serving", "cause", context.Cause(ctx), "for", p.Drain.String())
 		timer := time.NewTimer(p.Drain)
 		defer timer.Stop()
 		select {

@@ -253,7 +253,7 @@ func TestDrain(t *testing.T) {
 				require.NoError(t, p.Observer.Health.Ready())
 				cancel(errors.New("SIGTERM"))
 				time.Sleep(5 * time.Second)
-				require.ErrorContains(t, p.Observer.Health.Ready(), "it stops within 10s")
+				require.ErrorContains(t, p.Observer.Health.Ready(), "this process stops within 10s")
 				if fails {
 					return errors.New("broken")
 				}
@@ -268,7 +268,7 @@ func TestDrain(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.Equal(t, 10*time.Second, time.Since(begun))
-			require.Contains(t, out.String(), "draining: /readyz answers 503, and all that is served goes on meanwhile")
+			require.Contains(t, out.String(), "draining: /readyz answers 503, and the controller keeps serving")
 			require.Contains(t, out.String(), `serve on" cause=SIGTERM`)
 		})
 	}

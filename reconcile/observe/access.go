@@ -38,7 +38,7 @@ func ReadToken(file string) (Token, error) {
 	}
 	words := strings.Fields(string(text))
 	if len(words) != 1 || len(words[0]) < minToken {
-		return "", fmt.Errorf("%s: one word of at least %d characters wanted, such as openssl rand -hex 16 prints", file, minToken)
+		return "", fmt.Errorf("%s: the token is not one word of at least %d characters: write one, such as openssl rand -hex 16 prints", file, minToken)
 	}
 	return Token(words[0]), nil
 }
@@ -142,7 +142,7 @@ func oneProfile(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if seconds := r.FormValue("seconds"); seconds != "" {
 			if n, err := strconv.ParseFloat(seconds, 64); err != nil || !(n > 0 && n <= maxProfile) { // NaN is neither
-				http.Error(w, fmt.Sprintf("seconds: a number above 0 wanted, and at most %d", maxProfile), http.StatusBadRequest)
+				http.Error(w, fmt.Sprintf("seconds: give a number above 0, and at most %d", maxProfile), http.StatusBadRequest)
 				return
 			}
 		}

@@ -220,9 +220,9 @@ func watchesThat(watches map[string]k8swatch.State, are func(k8swatch.State) boo
 				says += ": " + w.Err.Error()
 			}
 			if w.Synced {
-				says += "; what was read before stays in use"
+				says += "; the objects read before stay in use"
 			}
-			errs = append(errs, fmt.Errorf("%s: %s; it is tried again", name, says))
+			errs = append(errs, fmt.Errorf("%s: %s; the watcher tries again", name, says))
 		}
 	}
 	return errors.Join(errs...)

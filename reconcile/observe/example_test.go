@@ -122,7 +122,7 @@ func ExampleReadToken() {
 	fmt.Println(observe.ReadToken(file))
 	_ = os.Remove(file)
 	// Output:
-	// one word of at least 16 characters wanted, such as openssl rand -hex 16 prints
+	// the token is not one word of at least 16 characters: write one, such as openssl rand -hex 16 prints
 	// (secret) <nil>
 }
 

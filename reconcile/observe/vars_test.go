@@ -310,7 +310,7 @@ func TestHealthOfASubject(t *testing.T) {
 	o := newObserver(t, eventbus.New(nil), subject, nil)
 	require.NoError(t, o.Health.Live())
 	require.EqualError(t, o.Health.Ready(), "configuration: instance far has no configuration yet: no route\n"+
-		"sync: routes: NotInstalled; it is tried again\nsecrets: Forbidden: not allowed; it is tried again")
+		"sync: routes: NotInstalled; the watcher tries again\nsecrets: Forbidden: not allowed; the watcher tries again")
 	page := pageOf(t, o.Server(), "/healthz?verbose")
 	require.Contains(t, page, "[!]settings (reported): s.yaml:3: no\n")
 	require.Contains(t, page, "[!]instances (reported): instance far failed 3 times in a row: no route\n")

@@ -67,7 +67,7 @@ func TestWatchesAreTold(t *testing.T) {
 	require.ErrorContains(t, o.Health.Ready(), "routes.example.com: NotInstalled: ")
 	source.Forbid(services)
 	until(`watches: services: Forbidden: `)
-	require.Contains(t, log.String(), "; what was read before stays in use; it is tried again")
+	require.Contains(t, log.String(), "; the objects read before stay in use; the watcher tries again")
 	source.Allow(services)
 	until("in order again after")
 	source.Install(routes)

@@ -150,7 +150,7 @@ func checkContent(kind dataplane.FileKind, text string) error {
 	for line := range strings.Lines(text) {
 		n++
 		if kind == dataplane.Map && len(line) > maxMapLine {
-			return fmt.Errorf("line %d has %d bytes: HAProxy takes what is beyond %d for another line", n, len(line), maxMapLine)
+			return fmt.Errorf("line %d has %d bytes: HAProxy reads at most %d as one line, make it shorter", n, len(line), maxMapLine)
 		}
 		i := strings.IndexFunc(strings.TrimSuffix(line, "\n"), func(c rune) bool { return isControl(c) && c != '\t' })
 		if i >= 0 {

@@ -56,7 +56,7 @@ func TestParseAttacks(t *testing.T) {
 		"each without its resource":   {smallest + "maps: {a.map: {template: x, each: {resource: b, as: c}}}\n", `"b" is not in watchedResources`},
 		"each of maps":                {"watchedResources: {r: {apiVersion: x.test/v1, resources: rs}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: c}}}\n", ""},
 		"each, on demand":             {"watchedResources: {r: {apiVersion: v1, resources: pods, store: on-demand}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: c}}}\n", "fetched on demand"},
-		"each as what is taken":       {"watchedResources: {r: {apiVersion: v1, resources: pods}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: shared}}}\n", "or has a meaning"},
+		"each as what is taken":       {"watchedResources: {r: {apiVersion: v1, resources: pods}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: shared}}}\n", "or templates use it already"},
 		"each as two":                 {"watchedResources: {r: {apiVersion: v1, resources: pods}, s: {apiVersion: v1, resources: services}}\n" + smallest + "maps: {a.map: {template: x, each: {resource: r, as: o}}, b.map: {template: x, each: {resource: s, as: o}}}\n", "a variable is always of one resource"},
 		"each of haproxy.cfg":         {"haproxyConfig: {template: x, each: {resource: r, as: o}}\n", "haproxy.cfg is rendered once"},
 	} {

@@ -69,21 +69,21 @@ func checkNamespaces(text string) error {
 
 func checkResource(text string) error {
 	if len(validation.IsDNS1123Label(text)) > 0 {
-		return fmt.Errorf("%q is no resource, such as ingresses", text)
+		return fmt.Errorf("%q is not a resource: write its plural in lower case, such as ingresses", text)
 	}
 	return nil
 }
 
 func checkAbsolute(text string) error {
 	if !path.IsAbs(text) || path.Clean(text) != text {
-		return fmt.Errorf("%q: an absolute path wanted, without . and .. and a / at its end", text)
+		return fmt.Errorf("%q: not a clean absolute path: begin with /, without . and .. and a / at the end", text)
 	}
 	return nil
 }
 
 func checkHost(text string) error {
 	if net.ParseIP(text) == nil && len(validation.IsDNS1123Subdomain(text)) > 0 {
-		return fmt.Errorf("%q is no name of a host, such as haproxy.example", text)
+		return fmt.Errorf("%q is not a host name: write one such as haproxy.example", text)
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (s *Settings) check() Errors {
 	}
 	c.template("haproxyConfig", templateSet{}, s.HAProxyConfig)
 	if s.HAProxyConfig.Each != (ForEach{}) {
-		c.fail("haproxyConfig.each", "haproxy.cfg is rendered once; what is there for each object goes into haproxySections")
+		c.fail("haproxyConfig.each", "haproxy.cfg is rendered once; put the text for each object into haproxySections")
 	}
 	variables := map[string]string{} // resource by variable
 	for _, set := range s.templateSets() {
@@ -149,9 +149,9 @@ func (c *checker) intervals(given Intervals) {
 		case *row.Value < 0:
 			c.fail(at, "%s is negative", *row.Value)
 		case *row.Value > 0 && *row.Value < row.Min:
-			c.fail(at, "%s is less than %s, in which nothing can be done", *row.Value, row.Min)
+			c.fail(at, "%s is too short: give %s or more", *row.Value, row.Min)
 		case row.Max > 0 && *row.Value > row.Max:
-			c.fail(at, "%s is more than %s", *row.Value, row.Max)
+			c.fail(at, "%s is too long: give %s or less", *row.Value, row.Max)
 		}
 		if row.Name != "" {
 			names = append(names, row.Name)
@@ -174,7 +174,7 @@ const minCacheTTL, maxCacheTTL = time.Second, 24 * time.Hour
 // resource makes the checks of k8swatch.New, but reports all mistakes at once.
 func (c *checker) resource(at, name string, r WatchedResource) {
 	if !usableName(name) {
-		c.fail(at, "templates cannot use this name: a letter of lower case, then letters, digits and _, and no keyword of Go")
+		c.fail(at, "templates cannot use this name: take a lower-case letter, then letters, digits and _, but no keyword of Go")
 	}
 	gvr, _ := r.gvr()
 	if plural := pluralOf(gvr); plural != "" {
@@ -184,7 +184,7 @@ func (c *checker) resource(at, name string, r WatchedResource) {
 	}
 	switch ttl := r.CacheTTL.Duration; {
 	case ttl != 0 && r.Store != StoreOnDemand:
-		c.fail(at+".cacheTTL", "useless: only objects of a resource with store: on-demand are fetched, all others are held")
+		c.fail(at+".cacheTTL", "no effect: remove it, or set store: on-demand; the controller holds all other resources in full")
 	case ttl != 0 && (ttl < minCacheTTL || ttl > maxCacheTTL):
 		c.fail(at+".cacheTTL", "%s is not between %s and %s", ttl, minCacheTTL, maxCacheTTL)
 	}
@@ -199,7 +199,7 @@ func (c *checker) resource(at, name string, r WatchedResource) {
 	for i, expr := range r.IndexBy {
 		err := bind(expr, jsonpath.Compile)
 		if err == nil && r.Store == StoreOnDemand && !strings.HasPrefix(strings.TrimLeft(expr, "{$."), "metadata") {
-			err = errors.New("of a resource that is fetched on demand only metadata is known")
+			err = errors.New("with store: on-demand the controller knows the metadata only: index by a field of metadata, or set store: full")
 		}
 		c.err(fmt.Sprintf("%s.indexBy[%d]", at, i), err)
 	}
@@ -277,9 +277,9 @@ func (c *checker) template(at string, set templateSet, t Template) {
 		at := fmt.Sprintf("%s.postProcessing[%d]", at, i)
 		switch {
 		case set.snippets():
-			c.fail(at, "a snippet has none: it is part of what renders it")
+			c.fail(at, "a snippet has no postProcessing: give it to the template that renders the snippet")
 		case set.key == "haproxySections":
-			c.fail(at, "sections have none: haproxyConfig.postProcessing is for the whole haproxy.cfg")
+			c.fail(at, "sections have no postProcessing: use haproxyConfig.postProcessing, for the whole haproxy.cfg")
 		case step.Type == "squeeze" && step.Params != (PostProcessParams{}):
 			c.fail(at+".params", "squeeze has no parameters")
 		case step.Type == "regex_replace" && step.Params.Pattern == "":
@@ -298,7 +298,7 @@ func (c *checker) each(at string, set templateSet, each ForEach, variables map[s
 	r, ok := c.s.WatchedResources[each.Resource]
 	switch {
 	case set.snippets():
-		c.fail(at, "a snippet is part of what renders it; give this to that")
+		c.fail(at, "a snippet has no each: give it to the template that renders the snippet")
 	case !ok && each.Resource != "":
 		hint := ""
 		if near := strictyaml.Nearest(each.Resource, slices.Sorted(maps.Keys(c.s.WatchedResources))); near != "" {
@@ -306,13 +306,13 @@ func (c *checker) each(at string, set templateSet, each ForEach, variables map[s
 		}
 		c.fail(at+".resource", "%q is not in watchedResources%s", each.Resource, hint)
 	case r.Store == StoreOnDemand:
-		c.fail(at+".resource", "%s is fetched on demand, not held in full", each.Resource)
+		c.fail(at+".resource", "%s is fetched on demand: set its store: full, or take another resource", each.Resource)
 	}
 	before, taken := variables[each.As]
 	switch {
 	case each.As == "":
 	case !usableName(each.As) || slices.Contains(reservedVars, each.As):
-		c.fail(at+".as", "%q is no name for a variable, or has a meaning: a letter of lower case, then letters, digits and _", each.As)
+		c.fail(at+".as", "%q cannot name this variable, or templates use it already: take a lower-case letter, then letters, digits and _", each.As)
 	case taken && before != each.Resource:
 		c.fail(at+".as", "%s is an object of %s elsewhere: a variable is always of one resource", each.As, before)
 	}

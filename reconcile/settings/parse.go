@@ -90,7 +90,7 @@ func read(name string, data []byte) (*Settings, Errors) {
 // hints for their users. A key is the path in lower case without "_". A * is the name of a
 // resource, [] the number of a case.
 func keysElsewhere() map[string]string {
-	const whole = "settings are what stands below spec there: apiVersion, kind, metadata and spec are left out"
+	const whole = "move all that is below spec to the top level, and remove apiVersion, kind, metadata and spec"
 	return map[string]string{
 		"apiversion":                        whole,
 		"kind":                              whole,
@@ -107,7 +107,7 @@ func keysElsewhere() map[string]string {
 		"validation":                        "the controller runs haproxy -c itself here: leave it out",
 		"watchedresources.*.kind":           "here it is resources, the plural: ingresses for Ingress",
 		"watchedresources.*.labelselector":  "here it is one text, as in kubectl -l: app=web,tier!=test",
-		"watchedresources.*.enablevalidationwebhook": "there is no webhook here: a resource that makes the configuration invalid is left out, and its owner is told by an Event",
+		"watchedresources.*.enablevalidationwebhook": "remove it: there is no webhook; the controller quarantines a resource that makes the configuration invalid, and tells its owner by an Event",
 		"validationtests":                 "here it is a list, and each case has a name",
 		"validationtests[].httpresources": "here it is http, a text by URL",
 	}

@@ -117,7 +117,7 @@ func TestEachUntypedMistakes(t *testing.T) {
 		"a loop":      {`digList(route, "spec.hosts")`, "route.spec.hosts", `s.yaml:18:32: maps['hosts.map'].template: cannot range over route.spec.hosts (type interface {}); digList(route, "spec.hosts") is a list`},
 		"a variable":  {"route.spec.to", "rout.spec.to", "s.yaml:10:61: haproxySections['routes.cfg'].template: undefined: rout"},
 		"a resource":  {"resource: routes, as: route}\n    template: |\n      # ", "resource: rotes, as: route}\n    template: |\n      # ", `s.yaml:8:22: haproxySections['routes.cfg'].each.resource: "rotes" is not in watchedResources; did you mean routes?`},
-		"fetched":     {"resources: routes}", "resources: routes, store: on-demand}", "s.yaml:8:22: haproxySections['routes.cfg'].each.resource: routes is fetched on demand, not held in full"},
+		"fetched":     {"resources: routes}", "resources: routes, store: on-demand}", "s.yaml:8:22: haproxySections['routes.cfg'].each.resource: routes is fetched on demand: set its store: full, or take another resource"},
 		"a typed use": {"route.spec.to", "route.Spec.To", ""}, // a map has any key: found when there is an object
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -45,7 +45,7 @@ func (d TLS) check(scheme string, fail func(path, format string, args ...any)) {
 		return
 	}
 	if scheme == "http" {
-		fail("", "has a meaning with dataplane.scheme: https alone")
+		fail("", "no effect with dataplane.scheme: http: set https, or remove tls")
 	}
 	given := 0
 	for _, is := range []bool{d.CAFile != "", d.CASecret != (KeyRef{}), d.CAConfigMap != (KeyRef{})} {
@@ -54,9 +54,9 @@ func (d TLS) check(scheme string, fail func(path, format string, args ...any)) {
 		}
 	}
 	if given > 1 {
-		fail("", "one of caFile, caSecretRef and caConfigMapRef wanted, not %d", given)
+		fail("", "%d sources of CAs: keep one of caFile, caSecretRef and caConfigMapRef", given)
 	}
 	if d.InsecureSkipVerify && (given > 0 || d.ServerName != "") {
-		fail(".insecureSkipVerify", "then neither a CA nor serverName is looked at: leave those out, or this")
+		fail(".insecureSkipVerify", "with it, the controller checks neither the CA nor serverName: remove those, or insecureSkipVerify")
 	}
 }

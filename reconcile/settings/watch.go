@@ -119,7 +119,7 @@ func (l *Live) beginTerm(ctx context.Context) {
 	for name, w := range use.watchers {
 		all.Go(func() {
 			if err := w.Refresh(bounded); err != nil && ctx.Err() == nil {
-				l.log.Warn("leads without having read a resource again: it may be older than what is deployed", "resource", name, "error", err)
+				l.log.Warn("the new leader could not read a resource again: its objects may be older than what is deployed", "resource", name, "error", err)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func ExampleVerdicts() {
 	}
 	// Output:
 	// nginx.ingress.kubernetes.io/app-root: same
-	// nginx.ingress.kubernetes.io/server-snippet: refused: lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates; the paths of the Ingress answer 503 until it is right, since it would be open without
+	// nginx.ingress.kubernetes.io/server-snippet: refused: lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates; the paths of the Ingress answer 503 until it is right, because they would be open without it
 	// nginx.ingress.kubernetes.io/proxy-buffering: not needed: HAProxy streams, with buffers of its own
 }
 
@@ -157,7 +157,7 @@ func TestPatterns(t *testing.T) {
 		require.Empty(t, problem, s)
 		require.Equal(t, groups, n, s)
 	}
-	for s, why := range map[string]string{"/(a+)+": "repeats what repeats itself", "/((a{1,9})*)*": "repeats what repeats", "/a.*b.*c.*d.*": "too many repeats", "/.*.*.*c$": "too many repeats", "/.*.{0,300}.{0,300}.{0,300}": "too many repeats", "/(a|a)*b": "or has a choice", "/(?:a?b?){9}": "or has a choice", "/((a|b)c)+": "or has a choice", "/x[a[=b=]]": "class in a class", "/(": "missing", `/\1`: `has \1`, "/(?=a)": "look-around", "/(?i)a": "flags",
+	for s, why := range map[string]string{"/(a+)+": "inside a repeat", "/((a{1,9})*)*": "inside a repeat", "/a.*b.*c.*d.*": "too many repeats", "/.*.*.*c$": "too many repeats", "/.*.{0,300}.{0,300}.{0,300}": "too many repeats", "/(a|a)*b": "inside a repeat", "/(?:a?b?){9}": "inside a repeat", "/((a|b)c)+": "inside a repeat", "/x[a[=b=]]": "class in a class", "/(": "missing", `/\1`: `has \1`, "/(?=a)": "look-around", "/(?i)a": "flags",
 		"/a b": "holds ' '", "/a'": "holds '\\''", "/[[:alpha:]]": "class in a class", `/\`: "backslash", `/[\]|x]`: `has \]`, "/" + strings.Repeat("a", MaxPattern): "513 bytes", "/(a{1,900}){1,900}": "repeat", "/(xyz){1,999}": "too large", "/ü": "holds"} {
 		_, problem := CheckPattern(s)
 		require.Contains(t, problem, why, s)

@@ -69,10 +69,10 @@ func checkPattern(s string, places int) (groups, steps int, problem string) {
 	}
 	_, choices, varies := scan(s)
 	if steps = places * choices; varies || nests(re, false, &steps) {
-		return 0, 0, fmt.Sprintf("pattern %q repeats what repeats itself or has a choice, which can take HAProxy seconds: write it without a repeat, a ? or a | in a repeat", short(s))
+		return 0, 0, fmt.Sprintf("pattern %q has a repeat, a ? or a | inside a repeat, which can take HAProxy seconds: write it without", short(s))
 	}
 	if steps > MaxSteps {
-		return 0, 0, fmt.Sprintf("pattern %q can take HAProxy seconds: it has too many repeats, at most two without a bound are taken, or one where it does not begin with a path", short(s))
+		return 0, 0, fmt.Sprintf("pattern %q has too many repeats, which can take HAProxy seconds: use at most two without a bound, or one if it does not begin with a path", short(s))
 	}
 	if prog, err := syntax.Compile(re.Simplify()); err != nil || len(prog.Inst) > maxProgram {
 		return 0, 0, fmt.Sprintf("pattern %q is too large when its repeats are written out", short(s))

@@ -83,7 +83,7 @@ func (r *reader) refuse(row *Row, name, reason string) { r.refuseAs(row, name, r
 func (r *reader) refuseAs(row *Row, name, reason string, closes bool) {
 	if closes {
 		r.Closed = true
-		reason += "; the paths of the Ingress answer 503 until it is right, since it would be open without"
+		reason += "; the paths of the Ingress answer 503 until it is right, because they would be open without it"
 	}
 	r.problems = append(r.problems, Problem{Name: name, Reason: reason, Row: row})
 }

@@ -325,7 +325,7 @@ func (b *builder) endpoints(svc *corev1.Service, port *corev1.ServicePort) (addr
 	left := min(2*l.ServersPerBackend, 3*l.ServersPerNamespace-sp.read)
 	if left <= 0 {
 		sp.bit = true
-		refuse("namespace %s has so many endpoints and EndpointSlices (servers-per-namespace) that those of the Service are not read, requests get 503", svc.Namespace)
+		refuse("namespace %s has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", svc.Namespace, l.ServersPerNamespace)
 		return nil, 0
 	}
 	all := b.cluster.Slices(svc.Namespace, svc.Name)

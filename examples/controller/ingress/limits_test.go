@@ -251,7 +251,7 @@ func TestManySlices(t *testing.T) {
 	requireGood(t, r)
 	require.Less(t, read, 100, "of 1,000 backends")
 	require.True(t, isRefused(r.Refused, "Service evil/many0: it has 5,000 endpoints on port 1, of which 2,000 are read"))
-	require.True(t, isRefused(r.Refused, "namespace evil has so many endpoints and EndpointSlices (servers-per-namespace) that those of the Service are not read, requests get 503"))
+	require.True(t, isRefused(r.Refused, "namespace evil has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace="))
 }
 
 func isRefused(refused []reconcile.Refusal, text string) bool {

@@ -136,7 +136,7 @@ func (b *builder) reportCanaries() {
 	for ing, is := range used {
 		if !is {
 			b.tell("Ingress", ing, reconcile.Refusal{Field: "metadata.annotations[" + annotation.NGINX + "canary]", Warning: true,
-				Reason: "no other Ingress of the namespace has one of these hosts and paths, so that nothing leads here: write the Ingress without the annotation first"})
+				Reason: "no other Ingress of the namespace has one of these hosts and paths, so this canary gets no requests: first write that Ingress, without the annotation"})
 		}
 	}
 }

@@ -56,7 +56,7 @@ var effects = []effect{
 	{name: "rewrite of a variable", give: map[string]string{nginx + "rewrite-target": "/$uri"}, lines: plain, refused: []string{`rewrite-target]: "/$uri" has a '$' that is not in front of the number of a group`}},
 	{name: "rewrite of a percent sign", path: "/(.*)", give: map[string]string{nginx + "rewrite-target": "/%[env(HOME)]$1"}, lines: []string{`http-request replace-path '^/(.*)' '/%%[env(HOME)]\1'`}},
 	{name: "use-regex", path: "/[a-c]+/x", give: map[string]string{nginx + "use-regex": "true"}, lines: plain},
-	{name: "regex that takes seconds", path: "/(a+)+b", give: map[string]string{nginx + "use-regex": "true"}, refused: []string{"spec.rules[0].http.paths[0].path: pattern \"/(a+)+b\" repeats what repeats itself"}},
+	{name: "regex that takes seconds", path: "/(a+)+b", give: map[string]string{nginx + "use-regex": "true"}, refused: []string{"spec.rules[0].http.paths[0].path: pattern \"/(a+)+b\" has a repeat, a ? or a | inside a repeat"}},
 	{name: "path-rewrite", give: map[string]string{tech + "path-rewrite": `/api/(.*) /\1`}, lines: []string{`http-request replace-path '/api/(.*)' '/\1'`}},
 	{name: "path-rewrite to one path", give: map[string]string{tech + "path-rewrite": "/one"}, lines: []string{"http-request set-path /one"}},
 	{name: "app-root", give: map[string]string{nginx + "app-root": "/app"}, lines: []string{"http-request redirect code 302 location /app if { path / }"}},

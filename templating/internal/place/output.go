@@ -58,7 +58,7 @@ func Check(k Kind, text string, marks []Mark, sites []Site) *Fault {
 				return &Fault{Line: n, Message: fmt.Sprintf("line %d of the output, %s, has no condition: HAProxy would take it for a rule without one",
 					n, Shorten(strings.TrimSpace(part)))}
 			case k != Config && len(part) > maxMapLine:
-				return &Fault{Line: n, Message: fmt.Sprintf("line %d of the output, %s, has %d bytes: HAProxy takes what is beyond %d for another line",
+				return &Fault{Line: n, Message: fmt.Sprintf("line %d of the output, %s, has %d bytes: HAProxy reads at most %d as one line, make it shorter",
 					n, Shorten(part), len(part), maxMapLine)}
 			}
 		}
