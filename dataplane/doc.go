@@ -84,10 +84,12 @@
 //   - How does a Client handle a 409? [Client.Sync] tries at most 3 times
 //     (ClientOptions.Attempts), and then returns the error. For the text, api/errors.go turns
 //     the 409 into ErrConflict. api/apply.go puts the files back, and the ledger too if the
-//     process was not changed. api/client.go (Sync) tries again and reads everything. If the
-//     process was changed, and what it has cannot be read, api/job.go adds a reload. For a file, api/files.go replaces it
-//     instead of creating it. For a new entry of a map, api/runtime.go sets it instead of
-//     adding it. Any other runtime call becomes a reload (api/apply.go: failedToTell).
+//     process was not changed. api/client.go (Sync) tries again and reads everything. If
+//     nothing tells what a changed process has, api/job.go adds a reload. For a file,
+//     api/files.go replaces it instead of creating it; one that the API will not delete stays.
+//     For a new entry of a map, api/runtime.go sets it instead of adding it. A stand-in of a
+//     server takes the next name (api/beside.go). Any other runtime call becomes a reload
+//     (api/apply.go: failedToTell).
 //   - How does a new field of a server change at runtime? It needs a row in change/table.go,
 //     its keyword in config/server.go (ParseServer, ServerFields), and in change/server.go
 //     (addable) if "add server" takes it. With a Dataplane API it also needs a case in

@@ -66,7 +66,7 @@ func TestBrokenManifestAtARestart(t *testing.T) {
 	d.launch(flags...)
 	d.until(func() bool {
 		_, verbose := page("/readyz?verbose")
-		return strings.Contains(verbose, "nothing is deployed until")
+		return strings.Contains(verbose, "the controller deploys nothing until")
 	})
 	d.until(shop)
 	d.until(blog)

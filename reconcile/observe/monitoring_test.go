@@ -35,7 +35,7 @@ const (
 // metricsHead is what stands above the table.
 const metricsHead = `# Metrics
 
-Each controller made with this SDK has these metrics at ` + "`/metrics`" + ` of ` + "`-metrics-addr`" + ` (` + "`:9090`" + `). This page is made of the code: ` + "`go test ./reconcile/observe -run TestMetricsPage -update`" + ` writes it.
+A controller with ` + "`reconcile/observe`" + ` has these metrics at ` + "`/metrics`" + ` of ` + "`-metrics-addr`" + ` (` + "`:9090`" + `). This page is made of the code: ` + "`go test ./reconcile/observe -run TestMetricsPage -update`" + ` writes it.
 
 | File | For |
 |---|---|
