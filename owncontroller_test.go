@@ -24,9 +24,6 @@ var fencedBlock = regexp.MustCompile("(?ms)^```([a-z]+)(?: ([^\n]+))?\n(.*?)^```
 // command and compares what the page shows with what is printed. In place of the release
 // it takes this repository, with its versions of other modules, so that nothing is fetched.
 func TestOwnController(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds a program")
-	}
 	if _, err := exec.LookPath("haproxy"); err != nil && os.Getenv("CI") == "" {
 		t.Skip(err)
 	}
