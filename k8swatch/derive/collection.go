@@ -1,0 +1,389 @@
+package derive
+
+import (
+	"context"
+	"iter"
+	"reflect"
+	"slices"
+	"time"
+)
+
+// Collection has values by key. It is an [Input], or computed from collections made before
+// it. The values are shared: do not change them.
+type Collection[K comparable, V any] struct {
+	g       *Graph
+	id      int
+	name    string
+	slots   map[K]int32
+	items   []item[K, V]
+	free    []int32
+	equal   func(a, b V) bool
+	make    func(at *Reads, slot int32) (V, bool) // nil for an input
+	forget  func()                                // drops what waits for make; nil: nothing does
+	single  bool                                  // its only item exists from the beginning, see One
+	dirty   []int32
+	undo    []former[V]
+	touched []int32 // items that may be without use after the transaction
+	said    map[int32][]any
+	again   map[int32]time.Time
+	hears   []func(slot int32, key K, was, is V, had, has bool)
+	count   int
+}
+
+// item is a place for a value. It stays while the key has a value, or a reader waits for one.
+type item[K comparable, V any] struct {
+	key     K
+	value   V
+	reads   []ref // sorted
+	readers readers
+	why     ref   // what marked it last
+	when    int32 // the transaction that computed it
+	undo    int32 // 1 + its place in Collection.undo; 0: not changed in this transaction
+	has     bool
+	dirty   bool
+}
+
+// former is an item before the open transaction.
+type former[V any] struct {
+	slot  int32
+	when  int32
+	why   ref
+	value V
+	has   bool
+	reads []ref
+	said  []any
+	again time.Time
+}
+
+// listener gets reports that go and come.
+type listener func(gone, come []any)
+
+func newCollection[K comparable, V any](g *Graph, name string) *Collection[K, V] {
+	c := &Collection[K, V]{g: g, name: name, slots: map[K]int32{}, equal: defaultEqual[V]()}
+	c.id = g.add(c)
+	return c
+}
+
+// defaultEqual compares values of comparable types; others always differ.
+func defaultEqual[V any]() func(a, b V) bool {
+	if t := reflect.TypeFor[V](); t.Comparable() && t.Kind() != reflect.Interface {
+		return func(a, b V) bool { return any(a) == any(b) }
+	}
+	return func(a, b V) bool { return false }
+}
+
+// Equal sets the function that says whether a value is as before, so that nothing that read
+// it is computed again. The default is == for comparable types, so pointers are equal if they
+// are the same; values of other types always differ. Set it before the first transaction. It
+// returns the collection.
+func (c *Collection[K, V]) Equal(equal func(a, b V) bool) *Collection[K, V] {
+	c.equal = equal
+	return c
+}
+
+// Name is the name of the collection, for errors and explanations.
+func (c *Collection[K, V]) Name() string { return c.name }
+
+// Len is the number of values.
+func (c *Collection[K, V]) Len() int { return c.count }
+
+// Get returns the value of a key, and whether there is one. at notes the read, also of a
+// missing key; outside of a function it is nil. A function can only read collections made
+// before its own: otherwise Get panics.
+func (c *Collection[K, V]) Get(at *Reads, key K) (V, bool) {
+	if at == nil {
+		if slot, ok := c.slots[key]; ok {
+			return c.items[slot].value, c.items[slot].has
+		}
+		var none V
+		return none, false
+	}
+	if at.node <= c.id {
+		panic("derive: " + at.g.nodes[at.node].label() + " reads " + c.name + ", which is made after it")
+	}
+	slot := c.slot(key)
+	at.note(refOf(c.id, slot))
+	return c.items[slot].value, c.items[slot].has
+}
+
+// Was returns the value of a key before the open transaction. It is for callers outside of
+// functions, which get their own last value.
+func (c *Collection[K, V]) Was(key K) (value V, had bool) {
+	slot, ok := c.slots[key]
+	if !ok {
+		return value, false
+	}
+	if at := c.items[slot].undo; at > 0 {
+		return c.undo[at-1].value, c.undo[at-1].has
+	}
+	return c.items[slot].value, c.items[slot].has
+}
+
+// All iterates over the values in no particular order. Functions cannot use it: a [Sorted]
+// list can be read as a whole.
+func (c *Collection[K, V]) All() iter.Seq2[K, V] {
+	return func(yield func(K, V) bool) {
+		for i := range c.items {
+			if it := &c.items[i]; it.has && !yield(it.key, it.value) {
+				return
+			}
+		}
+	}
+}
+
+// Changed iterates over the keys whose values differ from those before the open transaction.
+func (c *Collection[K, V]) Changed() iter.Seq[K] {
+	return func(yield func(K) bool) {
+		for i := range c.undo {
+			f := &c.undo[i]
+			if it := &c.items[f.slot]; (it.has != f.has || it.has && !c.equal(it.value, f.value)) && !yield(it.key) {
+				return
+			}
+		}
+	}
+}
+
+// slot returns the place of a key, and makes one.
+func (c *Collection[K, V]) slot(key K) int32 {
+	if slot, ok := c.slots[key]; ok {
+		return slot
+	}
+	slot := int32(len(c.items))
+	if n := len(c.free); n > 0 {
+		slot, c.free = c.free[n-1], c.free[:n-1]
+		c.items[slot] = item[K, V]{key: key}
+	} else {
+		c.items = append(c.items, item[K, V]{key: key})
+	}
+	c.slots[key] = slot
+	c.touched = append(c.touched, slot)
+	return slot
+}
+
+// log keeps an item as it was before the transaction.
+func (c *Collection[K, V]) log(slot int32) *item[K, V] {
+	it := &c.items[slot]
+	if it.undo == 0 {
+		c.undo = append(c.undo, former[V]{slot, it.when, it.why, it.value, it.has, it.reads, c.said[slot], c.again[slot]})
+		it.undo = int32(len(c.undo))
+		c.touched = append(c.touched, slot)
+	}
+	return it
+}
+
+// put changes the value of an item, and marks all that read it. A function that splits
+// values into groups may panic here: then the transaction can only be rolled back.
+func (c *Collection[K, V]) put(slot int32, value V, has bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.g.broken = newItemError(&Reads{g: c.g, node: c.id}, c.items[slot].key, p)
+		}
+	}()
+	it := &c.items[slot]
+	if it.has == has && (!has || c.equal(it.value, value)) {
+		return
+	}
+	it = c.log(slot)
+	was, had := it.value, it.has
+	if !has {
+		var none V
+		value = none
+	}
+	if it.value, it.has = value, has; has != had {
+		c.count += map[bool]int{true: 1, false: -1}[has]
+	}
+	for r := range it.readers.all() {
+		c.g.nodes[r.node()].mark(r.slot(), refOf(c.id, slot))
+	}
+	for _, hear := range c.hears {
+		hear(slot, it.key, was, value, had, has)
+	}
+}
+
+func (c *Collection[K, V]) label() string                 { return c.name }
+func (c *Collection[K, V]) key(slot int32) any            { return c.items[slot].key }
+func (c *Collection[K, V]) isDirty() bool                 { return len(c.dirty) > 0 }
+func (c *Collection[K, V]) addReader(slot int32, r ref)   { c.items[slot].readers.add(r) }
+func (c *Collection[K, V]) changedNow(slot int32) bool    { return c.items[slot].undo > 0 }
+func (c *Collection[K, V]) deadline(slot int32) time.Time { return c.again[slot] }
+
+func (c *Collection[K, V]) dropReader(slot int32, r ref) {
+	c.items[slot].readers.drop(r)
+	c.touched = append(c.touched, slot)
+}
+
+func (c *Collection[K, V]) mark(slot int32, why ref) {
+	if it := &c.items[slot]; !it.dirty {
+		it.dirty = true
+		c.log(slot).why = why
+		c.dirty = append(c.dirty, slot)
+	}
+}
+
+// compute computes the marked items. Those that fail stay marked.
+func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
+	todo := c.dirty
+	c.dirty = nil
+	for i, slot := range todo {
+		if err := ctx.Err(); err != nil || len(errs) == maxErrors {
+			c.dirty = append(c.dirty, todo[i:]...)
+			return append(errs, err)
+		}
+		if err := c.computeOne(ctx, slot); err != nil {
+			c.dirty = append(c.dirty, slot)
+			errs = append(errs, err)
+		}
+	}
+	if c.forget != nil && len(errs) == 0 {
+		c.forget()
+	}
+	return errs
+}
+
+// maxErrors bounds the errors of one Run.
+const maxErrors = 100
+
+func (c *Collection[K, V]) computeOne(ctx context.Context, slot int32) error {
+	at := &Reads{g: c.g, node: c.id, ctx: ctx}
+	value, has, err := c.call(at, slot)
+	if err != nil {
+		return err
+	}
+	it := c.log(slot)
+	it.dirty, it.when = false, int32(c.g.number)
+	c.g.computed++
+	slices.Sort(at.list)
+	c.link(slot, slices.Compact(at.list))
+	c.say(slot, at.said)
+	c.setAgain(slot, at.again)
+	c.put(slot, value, has)
+	return c.g.broken
+}
+
+// call calls the function of an item. A panic is an error.
+func (c *Collection[K, V]) call(at *Reads, slot int32) (value V, has bool, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = newItemError(at, c.items[slot].key, p)
+		}
+	}()
+	value, has = c.make(at, slot)
+	if at.err != nil {
+		err = newItemError(at, c.items[slot].key, at.err)
+	}
+	return value, has, err
+}
+
+// was is the last accepted value of an item.
+func (c *Collection[K, V]) was(slot int32) V {
+	it := &c.items[slot]
+	if it.undo > 0 {
+		return c.undo[it.undo-1].value
+	}
+	return it.value
+}
+
+// expire marks an item whose time has come.
+func (c *Collection[K, V]) expire(slot int32) {
+	c.mark(slot, noRef)
+	c.setAgain(slot, time.Time{})
+}
+
+// link makes an item a reader of other items, in place of those that it read before.
+func (c *Collection[K, V]) link(slot int32, reads []ref) {
+	old, me := c.items[slot].reads, refOf(c.id, slot)
+	if slices.Equal(old, reads) {
+		return
+	}
+	c.log(slot).reads = slices.Clip(slices.Clone(reads))
+	for i, j := 0, 0; i < len(old) || j < len(reads); {
+		switch {
+		case j == len(reads) || i < len(old) && old[i] < reads[j]:
+			c.g.nodes[old[i].node()].dropReader(old[i].slot(), me)
+			i++
+		case i == len(old) || reads[j] < old[i]:
+			c.g.nodes[reads[j].node()].addReader(reads[j].slot(), me)
+			j++
+		default:
+			i, j = i+1, j+1
+		}
+	}
+}
+
+func (c *Collection[K, V]) say(slot int32, now []any) {
+	was := c.said[slot]
+	if len(was)+len(now) == 0 {
+		return
+	}
+	c.log(slot)
+	c.setSaid(slot, now)
+	for _, hear := range c.g.says {
+		hear(was, now)
+	}
+}
+
+func (c *Collection[K, V]) setSaid(slot int32, now []any) {
+	if len(now) == 0 {
+		delete(c.said, slot)
+		return
+	}
+	if c.said == nil {
+		c.said = map[int32][]any{}
+	}
+	c.said[slot] = now
+}
+
+// rollback restores the items as they were before the transaction.
+func (c *Collection[K, V]) rollback() {
+	for _, slot := range c.dirty {
+		c.items[slot].dirty = false
+	}
+	c.dirty = nil
+	if c.forget != nil {
+		c.forget()
+	}
+	for i := range c.undo {
+		f := &c.undo[i]
+		c.link(f.slot, f.reads)
+		it := &c.items[f.slot]
+		if f.has != it.has {
+			c.count += map[bool]int{true: 1, false: -1}[f.has]
+		}
+		it.value, it.has, it.when, it.why, it.reads = f.value, f.has, f.when, f.why, f.reads
+		c.setSaid(f.slot, f.said)
+		c.setAgain(f.slot, f.again)
+		if c.single && f.when == 0 {
+			c.mark(f.slot, noRef)
+		}
+	}
+}
+
+// settle ends a transaction: it forgets how items were, and frees those without use.
+func (c *Collection[K, V]) settle() {
+	for i := range c.undo {
+		c.items[c.undo[i].slot].undo = 0
+	}
+	c.undo = reuse(c.undo)
+	for _, slot := range c.touched {
+		it := &c.items[slot]
+		at, there := c.slots[it.key]
+		if it.has || it.dirty || !it.readers.empty() || len(it.reads) > 0 || len(c.said[slot]) > 0 || !there || at != slot {
+			continue
+		}
+		delete(c.slots, it.key)
+		delete(c.again, slot)
+		*it = item[K, V]{}
+		c.free = append(c.free, slot)
+	}
+	c.touched = reuse(c.touched)
+}
+
+// reuse empties a list, and gives back its memory after a large transaction.
+func reuse[T any](list []T) []T {
+	const large = 1000
+	if cap(list) > large {
+		return nil
+	}
+	clear(list)
+	return list[:0]
+}

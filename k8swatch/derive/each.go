@@ -1,0 +1,72 @@
+package derive
+
+// Input is a collection whose values come from outside.
+type Input[K comparable, V any] struct{ *Collection[K, V] }
+
+// NewInput makes an input. name is for errors and explanations.
+func NewInput[K comparable, V any](g *Graph, name string) *Input[K, V] {
+	return &Input[K, V]{newCollection[K, V](g, name)}
+}
+
+// Set gives a key a value, in the open transaction. It opens one if there is none.
+func (in *Input[K, V]) Set(key K, value V) { in.set(key, value, true) }
+
+// Delete removes the value of a key, in the open transaction.
+func (in *Input[K, V]) Delete(key K) {
+	if _, ok := in.slots[key]; ok {
+		var none V
+		in.set(key, none, false)
+	}
+}
+
+func (in *Input[K, V]) set(key K, value V, has bool) {
+	in.g.begin()
+	slot := in.slot(key)
+	in.put(slot, value, has)
+	if it := &in.items[slot]; it.undo > 0 {
+		it.when = int32(in.g.number)
+	}
+}
+
+// Each makes a collection with one item for each value of another, by the same keys. The
+// function returns the item, and whether there is one. was is its last accepted value: the
+// zero value if there was none. The function must depend only on its arguments and on what
+// it reads with at.
+func Each[K comparable, V, R any](name string, from *Collection[K, V], item func(at *Reads, key K, value V, was R) (R, bool)) *Collection[K, R] {
+	c := newCollection[K, R](from.g, name)
+	c.make = func(at *Reads, slot int32) (r R, has bool) {
+		key := c.items[slot].key
+		if of, ok := from.slots[key]; ok && from.items[of].has {
+			return item(at, key, from.items[of].value, c.was(slot))
+		}
+		return r, false
+	}
+	from.hears = append(from.hears, func(of int32, key K, _, _ V, _, _ bool) {
+		c.mark(c.slot(key), refOf(from.id, of))
+	})
+	return c
+}
+
+// Value is a single computed value.
+type Value[V any] struct{ c *Collection[struct{}, V] }
+
+// One makes a single value. It is computed again if something changes that it read.
+func One[V any](g *Graph, name string, value func(at *Reads, was V) V) Value[V] {
+	c := newCollection[struct{}, V](g, name)
+	c.make = func(at *Reads, slot int32) (V, bool) { return value(at, c.was(slot)), true }
+	c.single = true
+	c.mark(c.slot(struct{}{}), noRef)
+	return Value[V]{c}
+}
+
+// Equal is [Collection.Equal].
+func (v Value[V]) Equal(equal func(a, b V) bool) Value[V] {
+	v.c.equal = equal
+	return v
+}
+
+// Get returns the value. at is nil outside of a function.
+func (v Value[V]) Get(at *Reads) V {
+	value, _ := v.c.Get(at, struct{}{})
+	return value
+}
