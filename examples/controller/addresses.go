@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
 // cidrs is a flag that may be repeated. Each occurrence adds a range of addresses.
@@ -41,7 +41,7 @@ func (c *controller) listen() (err error) {
 	if c.settings.Fleet, err = c.fleet(); err != nil {
 		return err
 	}
-	c.addresses = ingress.Addresses{Allow: slices.Clone(c.cfg.allowEndpoints), Listeners: ingress.Listeners{}}
+	c.addresses = endpoints.Addresses{Allow: slices.Clone(c.cfg.allowEndpoints), Listeners: endpoints.Listeners{}}
 	for name, bind := range map[string]string{"-http-addr": c.cfg.httpAddr, "-https-addr": c.cfg.httpsAddr, "-stats-addr": c.cfg.statsAddr, "-metrics-addr": c.cfg.MetricsAddr, "-debug-addr": c.cfg.DebugAddr} {
 		if strings.HasPrefix(bind, "unix:") {
 			continue // no endpoint leads to a socket
@@ -75,7 +75,7 @@ func (c *controller) fleet() (string, error) {
 }
 
 // endpointRules returns the address rules for one render, with the current instances.
-func (c *controller) endpointRules() *ingress.Addresses {
+func (c *controller) endpointRules() *endpoints.Addresses {
 	return cmp.Or(c.instancesAt.Load(), &c.addresses)
 }
 
@@ -84,8 +84,8 @@ const lookupTime = 2 * time.Second
 
 // listenAt notes that HAProxy and its API listen at the addresses of these instances.
 // For pods these are all addresses of the pod. If they changed, it triggers a render.
-func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoint, pods []*corev1.Pod) {
-	all, served := ingress.Listeners{}, ingress.Listeners{}
+func (c *controller) listenAt(ctx context.Context, instances []dataplane.Endpoint, pods []*corev1.Pod) {
+	all, served := endpoints.Listeners{}, endpoints.Listeners{}
 	for port, addrs := range c.addresses.Listeners {
 		all[port] = slices.Clone(addrs)
 	}
@@ -99,7 +99,7 @@ func (c *controller) listenAt(ctx context.Context, endpoints []dataplane.Endpoin
 			all.AddAddr(addr, port)
 		}
 	}
-	for _, e := range endpoints {
+	for _, e := range instances {
 		u, err := url.Parse(e.URL)
 		if err != nil {
 			continue // discover reports it

@@ -100,15 +100,12 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
 			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings, layout: c.layout}
-			k.builder.Slots.Step = c.builder.Slots.Step
 			k.addresses.Allow = c.addresses.Allow // without Listeners, so that a case passes on every host
-			k.builder.Slots.Remember(in.Previous)
-			k.hosts.Shared = c.hosts.Shared
-			k.hosts.Remember(in.Previous)
 			k.each = ingress.EachOf(engine)
 			if err := k.newWatchers(); err != nil {
 				return nil, err
 			}
+			k.newModel(in.Previous)
 			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.layout}, in.Sync(ctx, k.watchers)
 		},
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
 )
 
 // beginTerm runs before this process deploys as leader. It reads all resources again, and
@@ -16,11 +17,11 @@ func (c *controller) beginTerm(ctx context.Context) {
 		c.log.Warn("the new leader could not read all resources again: some objects may be older than what is deployed", "error", err)
 	}
 	cancel()
-	c.following.forget()
 	bounded, cancel = context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	previous, _ := c.deployed(bounded)
-	c.hosts.Remember(previous)
+	if previous, _ := c.deployed(bounded); ingress.HasHosts(previous) { // otherwise the instance is new
+		c.previous.Store(&previous)
+	}
 }
 
 // deployed returns the configuration of an instance, nil for none. The error says that

@@ -24,6 +24,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
@@ -85,18 +86,18 @@ type controller struct {
 	settings    ingress.Settings
 	pages       []dataplane.File // of -error-pages
 	operator    operator
-	layout      dataplane.Layout // where HAProxy finds its files
-	builder     ingress.Builder
-	following   following                         // the changes for the builder
-	addresses   ingress.Addresses                 // see addresses.go
-	instancesAt atomic.Pointer[ingress.Addresses] // addresses, with those of the current instances
-	hosts       ingress.Hosts
-	routes      atomic.Pointer[ingress.Routes] // of the last render
-	each        map[string]bool                // entries whose template is written for one item
-	templates   *render.Templates              // see render.go
-	broken      atomic.Pointer[error]          // what is wrong with the templates; nil: nothing
-	http        fetch.Store                    // resources that templates fetch
-	election    *command.Election              // nil: this process always leads
+	layout      dataplane.Layout                    // where HAProxy finds its files
+	model       *ingress.Model                      // of the renders
+	feed        atomic.Pointer[k8swatch.Feed]       // its resources
+	previous    atomic.Pointer[*dataplane.Config]   // the next render makes another model, which knows this configuration
+	addresses   endpoints.Addresses                 // see addresses.go
+	instancesAt atomic.Pointer[endpoints.Addresses] // addresses, with those of the current instances
+	routes      atomic.Pointer[ingress.Routes]      // of the last render
+	each        map[string]bool                     // entries whose template is written for one item
+	templates   *render.Templates                   // see render.go
+	broken      atomic.Pointer[error]               // what is wrong with the templates; nil: nothing
+	http        fetch.Store                         // resources that templates fetch
+	election    *command.Election                   // nil: this process always leads
 	loop        *reconcile.Loop
 	status      *status.Writer // of Ingresses; nil: nothing writes it
 
@@ -160,7 +161,6 @@ func (c *controller) newTargets() (err error) {
 	if err := c.serves(); err != nil {
 		return err
 	}
-	c.builder.Slots.Step, c.hosts.Shared = c.cfg.spareSlots, c.cfg.sharedHosts
 	return c.listen()
 }
 
@@ -193,8 +193,7 @@ func (c *controller) start(ctx context.Context) error {
 			return err
 		}
 	}
-	c.builder.Slots.Remember(previous) // endpoints keep their server, and Secrets their last good certificate
-	c.hosts.Remember(previous)         // and namespaces their hosts
+	c.newModel(previous) // endpoints keep their server, Secrets their last good certificate, and namespaces their hosts
 	c.templates.SetPrevious(previous)
 	return nil
 }

@@ -62,11 +62,18 @@ func (m *migration) ingress(ing *networkingv1.Ingress) {
 			delete(own.Annotations, p.Name)
 		}
 	}
-	routes := ingress.Build(&ingress.Cluster{
-		Ingresses: func() []*networkingv1.Ingress { return []*networkingv1.Ingress{own} },
-		Service:   func(string, string) *corev1.Service { return nil },
-		Secret:    func(ns, name string) *corev1.Secret { return m.secret(ns, name) },
-	}, &ingress.Slots{})
+	options, _ := annotation.Read(annotation.Ingress, own.Annotations, annotation.Options{})
+	names := []string{options.Auth.Secret, options.Server.CA}
+	for _, t := range ing.Spec.TLS {
+		names = append(names, t.SecretName)
+	}
+	var secrets []*corev1.Secret
+	for _, name := range names {
+		if secret := m.secret(ing.Namespace, strings.TrimPrefix(name, ing.Namespace+"/")); secret != nil {
+			secrets = append(secrets, secret)
+		}
+	}
+	routes := ingress.Alone(own, secrets...)
 	wrong, more := map[string]string{}, []annotation.Verdict(nil)
 	for _, r := range routes.Refused {
 		name, is := strings.CutPrefix(r.Field, "metadata.annotations[")

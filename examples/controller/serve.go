@@ -17,6 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
 // serve has the flags for what HAProxy serves beside Ingresses, and how.
@@ -130,11 +131,11 @@ func (c *controller) serves() (err error) {
 type operator struct {
 	*ingress.Operator
 	cm    *corev1.ConfigMap
-	rules *ingress.Addresses
+	rules *endpoints.Addresses
 }
 
 // serving returns what the operator serves, and the address rules with the TCP ports.
-func (c *controller) serving(all *k8swatch.GroupSnapshot) (*ingress.Operator, *ingress.Addresses) {
+func (c *controller) serving(all *k8swatch.GroupSnapshot) (*ingress.Operator, *endpoints.Addresses) {
 	now, cfg := operator{rules: c.endpointRules()}, &c.cfg.serve
 	if c.configMaps != nil {
 		namespace, name, _ := strings.Cut(cfg.tcp, "/")

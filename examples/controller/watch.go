@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,9 +17,10 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
@@ -77,107 +76,55 @@ func (c *controller) newWatchers() (err error) {
 	return err
 }
 
-// following collects the changes since the last render.
-type following struct {
-	mu      sync.Mutex
-	pending k8swatch.Changes
-	last    *k8swatch.GroupSnapshot // of the last render
+// newModel makes the model of a process that knows the configuration that is deployed; nil:
+// none. Its first render reads all resources.
+func (c *controller) newModel(previous *dataplane.Config) {
+	g := derive.New()
+	feed := k8swatch.NewFeed(g, c.watchers)
+	secrets := append(c.secrets.all(), c.opaque.all()...)
+	c.model = ingress.NewModel(g, ingress.Inputs{
+		Ingresses: k8swatch.Input[*networkingv1.Ingress](feed, "Ingress", c.ingresses.all()...),
+		Classes:   k8swatch.Input[*networkingv1.IngressClass](feed, "IngressClass", c.classes),
+		Services:  k8swatch.Input[*corev1.Service](feed, "Service", c.services.all()...),
+		Slices:    k8swatch.Input[*discoveryv1.EndpointSlice](feed, "EndpointSlice", c.slices.all()...),
+		Secrets:   k8swatch.Input[*corev1.Secret](feed, "Secret", secrets...),
+		Out:       feed.Left(),
+		Operator:  derive.NewInput[struct{}, *ingress.Operator](g, "operator"),
+		Addresses: derive.NewInput[struct{}, *endpoints.Addresses](g, "addresses"),
+	}, ingress.Options{
+		Limits: c.cfg.limits, Shared: c.cfg.sharedHosts, SpareServers: c.cfg.spareSlots, ExpiryWarning: c.cfg.expiryWarning, AnyTime: c.fixtures != nil,
+	}, previous)
+	c.feed.Store(feed)
 }
 
-// forget makes the next render read the current state: pending changes may be older.
-func (f *following) forget() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.pending, f.last = k8swatch.Changes{}, nil
-}
-
-// follow returns the resources for a render, and the changes since the last one. nil:
-// it does not know the changes.
-func (c *controller) follow() (now *k8swatch.GroupSnapshot, changes *ingress.Changes) {
-	f := &c.following
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	pending, last := f.pending, f.last
-	f.pending = k8swatch.Changes{}
-	switch now = c.watchers.Snapshot(); {
-	case last == nil:
-	case now.Revision() == last.Revision():
-		changes = &ingress.Changes{}
-	case pending.To > last.Revision():
-		if now = pending.Snapshot; pending.More == 0 && pending.From <= last.Revision() {
-			changes = c.between(last, now, pending.Objects)
-		}
-	}
-	f.last = now
-	return now, changes
-}
-
-// between reads the changes from one snapshot to another; nil if other resources
-// changed than Ingresses, Services, EndpointSlices and Secrets.
-func (c *controller) between(last, now *k8swatch.GroupSnapshot, objects []k8swatch.Change) *ingress.Changes {
-	changes := &ingress.Changes{}
-	for _, o := range objects {
-		switch {
-		case c.ingresses.has(o.Watcher):
-			add(&changes.Ingresses, last, now, o)
-		case c.services.has(o.Watcher):
-			add(&changes.Services, last, now, o)
-		case c.slices.has(o.Watcher):
-			add(&changes.Slices, last, now, o)
-		case c.secrets.has(o.Watcher), c.opaque.has(o.Watcher):
-			add(&changes.Secrets, last, now, o)
-		default:
-			return nil
-		}
-	}
-	return changes
-}
-
-// add reads an object in both snapshots.
-func add[T any](list *[]ingress.Change[T], last, now *k8swatch.GroupSnapshot, o k8swatch.Change) {
-	was, _ := any(last.Of(o.Watcher).ByName(o.Namespace, o.Name)).(*T)
-	is, _ := any(now.Of(o.Watcher).ByName(o.Namespace, o.Name)).(*T)
-	if was != is {
-		*list = append(*list, ingress.Change[T]{Was: was, Is: is})
-	}
-}
-
-// input reads all watched resources at one instant, for one render.
+// input makes the routes of all watched resources at one instant, for one render.
 func (c *controller) input(ctx context.Context) (*render.Input, error) {
-	all, changes := c.follow()
-	whole := context.Background() // with quarantined objects: Build asks about them, and says what clients get meanwhile
-	services, secrets, opaque := read[*corev1.Service](whole, all, c.services), read[*corev1.Secret](whole, all, c.secrets), read[*corev1.Secret](whole, all, c.opaque)
-	endpoints, ingresses := read[*discoveryv1.EndpointSlice](whole, all, c.slices), read[*networkingv1.Ingress](whole, all, c.ingresses)
+	if previous := c.previous.Swap(nil); previous != nil {
+		c.newModel(*previous)
+	}
+	model := c.model
+	all := c.feed.Load().Fill(ctx)
 	operator, addresses := c.serving(all)
-	routes := c.builder.Build(&ingress.Cluster{
-		Ingresses: ingresses.list,
-		Classes:   k8swatch.Read[*networkingv1.IngressClass](whole, all.Of(c.classes)).List(),
-		Service:   func(ns, name string) *corev1.Service { return services.single(ns, name) },
-		Services:  func(ns string) []*corev1.Service { return services.get(ns) },
-		Secret:    func(ns, name string) *corev1.Secret { return cmp.Or(secrets.single(ns, name), opaque.single(ns, name)) },
-		Slices:    func(ns, service string) []*discoveryv1.EndpointSlice { return endpoints.get(ns, service) },
-		Excluded:  reconcile.Excluding(ctx),
-		Addresses: addresses,
-		Operator:  operator,
-		Hosts:     &c.hosts,
-		Limits:    c.cfg.limits,
-
-		ExpiryWarning: c.cfg.expiryWarning,
-		AnyTime:       c.fixtures != nil,
-	}, changes)
+	model.Operator.Set(struct{}{}, operator)
+	model.Addresses.Set(struct{}{}, addresses)
+	routes, err := model.Routes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	c.routes.Store(routes)
 	in := routes.Input(c.settings)
+	in.Accepted = func() { _ = model.Accept() } // fails only for a model that a later one has replaced
 	in.Files = append(in.Files[:len(in.Files):len(in.Files)], c.pages...)
 	maps.DeleteFunc(in.Each, func(entry string, _ render.Each) bool { return !c.each[entry] })
-	in.Resources = map[string]int{"ingresses": ingresses.count(), "services": services.count(), "endpointslices": endpoints.count(), "secrets": secrets.count() + opaque.count()}
+	in.Resources = map[string]int{"ingresses": c.ingresses.count(all), "services": c.services.count(all), "endpointslices": c.slices.count(all), "secrets": c.secrets.count(all) + c.opaque.count(all)}
 	return in, nil
 }
 
 // changed receives the changes of watched resources. Its calls do not overlap.
 func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error {
-	c.following.mu.Lock()
-	c.following.pending = c.following.pending.And(changes)
-	c.following.mu.Unlock()
+	if feed := c.feed.Load(); feed != nil {
+		feed.Changed(changes)
+	}
 	c.loop.Trigger(changes.String())
 	return nil
 }
@@ -287,13 +234,20 @@ func (c *controller) watchEach(add func(namespace string) *k8swatch.Watcher) wat
 	return all
 }
 
-func (w watched) has(one *k8swatch.Watcher) bool {
-	for _, watcher := range w {
-		if watcher == one {
-			return true
-		}
+// all returns the watchers, by namespace.
+func (w watched) all() (all []*k8swatch.Watcher) {
+	for _, namespace := range slices.Sorted(maps.Keys(w)) {
+		all = append(all, w[namespace])
 	}
-	return false
+	return all
+}
+
+// count counts the objects of a snapshot.
+func (w watched) count(s *k8swatch.GroupSnapshot) (n int) {
+	for _, watcher := range w {
+		n += s.Of(watcher).Len()
+	}
+	return n
 }
 
 // objects are the objects of one kind at one instant, by namespace as in watched.
@@ -321,20 +275,6 @@ func (o objects[T]) single(keys ...string) (one T) {
 		one = of.GetSingle(keys...)
 	}
 	return one
-}
-
-func (o objects[T]) get(keys ...string) []T {
-	if of, ok := o.in(keys[0]); ok {
-		return of.Get(keys...)
-	}
-	return nil
-}
-
-func (o objects[T]) count() (n int) {
-	for _, of := range o {
-		n += of.Len()
-	}
-	return n
 }
 
 // list returns all objects, by namespace.

@@ -70,3 +70,21 @@ func (v Value[V]) Get(at *Reads) V {
 	value, _ := v.c.Get(at, struct{}{})
 	return value
 }
+
+// Merge makes a collection of the values of two. A key that both have gets the value of a.
+func Merge[K comparable, V any](name string, a, b *Collection[K, V]) *Collection[K, V] {
+	c := newCollection[K, V](a.g, name)
+	c.make = func(_ *Reads, slot int32) (V, bool) {
+		key := c.items[slot].key
+		if v, ok := a.Get(nil, key); ok {
+			return v, true
+		}
+		return b.Get(nil, key)
+	}
+	for _, from := range []*Collection[K, V]{a, b} {
+		from.hears = append(from.hears, func(of int32, key K, _, _ V, _, _ bool) {
+			c.mark(c.slot(key), refOf(from.id, of))
+		})
+	}
+	return c
+}

@@ -109,6 +109,19 @@ func ExampleEach() {
 	// Output: map[a:20]
 }
 
+func ExampleMerge() {
+	g := derive.New()
+	given := derive.NewInput[string, int](g, "given")
+	usual := derive.NewInput[string, int](g, "usual")
+	all := derive.Merge("all", given.Collection, usual.Collection)
+	usual.Set("a", 1)
+	usual.Set("b", 1)
+	given.Set("a", 7)
+	run(g)
+	fmt.Println(maps.Collect(all.All()))
+	// Output: map[a:7 b:1]
+}
+
 func ExampleOne() {
 	g := derive.New()
 	in := derive.NewInput[string, int](g, "numbers")

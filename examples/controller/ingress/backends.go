@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,171 +13,87 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
-// serviceName names a Service.
-type serviceName struct{ namespace, name string }
-
-// portRef is an Ingress's reference to a port of a Service.
+// portRef is a reference to a port of a Service.
 type portRef struct {
-	serviceName
-	port    networkingv1.ServiceBackendPort
-	options *annotation.Options // options of the Ingress; nil: none
+	Name
+	port networkingv1.ServiceBackendPort
 }
 
-// madePort is the result for a reference to a port of a Service.
-type madePort struct {
-	portRef
-	name    string                  // of the backend; "" if there is none
-	asks    *annotation.Options     // options of Ingress and Service together
-	problem *problem                // reported at the first path of each Ingress that leads here
-	guessed bool                    // a Service with a similar name was looked for
-	paths   int                     // how many lead here
-	sayers  []*networkingv1.Ingress // Ingresses with a report of the problem
+// backendAsk is an Ingress that names a backend.
+type backendAsk struct {
+	backend string
+	ref     portRef
+	options *annotation.Options   // of the Ingress and the Service together; nil: none
+	ing     *networkingv1.Ingress // nil: the operator
+	place   int                   // in the Ingress
 }
 
-// backend is a backend in the making.
-type backend struct {
-	*Backend
-	service       string
-	ing           *networkingv1.Ingress // the oldest that names it
-	fresh         int                   // the step that made it
-	of            portRef               // the first reference to it; others may differ in the port's name or in options
-	asks          *annotation.Options
-	ports         int // how many references lead here
-	servers, read int // its part of the space
+func (a *backendAsk) compare(other *backendAsk) int {
+	switch {
+	case a.ing != nil && other.ing != nil:
+		return cmp.Or(byAge(a.ing, other.ing), cmp.Compare(a.place, other.place))
+	case a.ing != nil:
+		return -1
+	case other.ing != nil:
+		return 1
+	}
+	return 0
 }
 
 // problem is a mistake in a part of an Ingress.
 type problem struct {
-	end, reason, detail string
-	served              bool // no rule refuses it: it exists, and waits for something
+	end, reason string
+	served      bool // no rule refuses it: it exists, and waits for something
+	missing     bool // the Service does not exist
 }
 
-func (p *problem) equal(other *problem) bool {
-	return p == other || p != nil && other != nil && *p == *other
+func refusalOf(field fieldPath, reason string) reconcile.Refusal {
+	return reconcile.Refusal{Field: field.String(), Reason: reason}
 }
 
 // backend returns the name of the backend for a port of a Service. A Service that has
 // no endpoints or does not exist is a backend without servers, which answers 503. Its
 // requests must not fall to another path.
-func (b *builder) backend(field fieldPath, ref *networkingv1.IngressBackend, options *annotation.Options) (string, bool) {
+func (r *reading) backend(field fieldPath, ref *networkingv1.IngressBackend, options *annotation.Options) (string, bool) {
 	switch {
 	case ref.Service == nil && ref.Resource != nil:
-		b.refuse(field.sub(".resource"), "only a Service can be a backend")
+		r.refuse(field.sub(".resource"), "only a Service can be a backend")
 		return "", false
 	case ref.Service == nil:
-		b.refuse(field, "there is no Service: name one, and its port")
+		r.refuse(field, "there is no Service: name one, and its port")
 		return "", false
 	}
-	key := portRef{serviceName{b.ing.Namespace, ref.Service.Name}, ref.Service.Port, options}
-	made := b.made[key]
-	if made == nil {
-		made = b.makeBackend(key)
-		b.made[key] = made
-		b.fast.made(made)
-	}
-	made.paths++
-	if back := b.backends[made.name]; back != nil {
-		b.joins(back, made.name)
-	}
-	if b.fast.is {
-		b.fast.check(!b.pinned[key.serviceName])
-	}
-	if p := made.problem; p != nil {
-		if n := len(made.sayers); n == 0 || made.sayers[n-1] != b.ing {
-			made.sayers = append(made.sayers, b.ing)
-		}
-		b.sayOnce(field.sub(p.end), reconcile.Refusal{Reason: p.reason, Detail: p.detail, Warning: p.served})
-	}
-	if made.name == "" {
-		b.fast.isOdd(b.ing)
-	}
-	return made.name, made.name != ""
+	return r.backendFor(r.ing, field, portRef{Name{Namespace: r.ing.Namespace, Name: ref.Service.Name}, ref.Service.Port}, options)
 }
 
-// makeBackend looks up a port of a Service, once for all paths that lead there.
-func (b *builder) makeBackend(ref portRef) *madePort {
-	made, svc, used, ok := b.findBackend(ref)
-	if made.name == "" {
-		return made
-	}
-	if back := b.backends[made.name]; back != nil {
-		back.ports++
-		return made
-	}
-	if b.space.backends >= b.limits.BackendsPerNamespace {
-		b.space.bit = true
-		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
-			ref.namespace, figure(b.limits.BackendsPerNamespace), ref.namespace, ref.name, strings.Split(made.name, "_")[2])}}
-	}
-	size := made.asks.Size()
-	if size > 0 && b.space.options+size > b.limits.OptionBytesPerNamespace {
-		b.space.bit = true
-		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
-			ref.namespace, figure(b.limits.OptionBytesPerNamespace), ref.namespace, ref.name)}}
-	}
-	addresses := made.asks.Addresses()
-	if addresses > 0 && b.space.addresses+addresses > b.limits.RateAddressesPerNamespace {
-		b.space.bit = true
-		return &madePort{portRef: ref, problem: &problem{reason: fmt.Sprintf("rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
-			ref.namespace, figure(b.limits.RateAddressesPerNamespace), ref.namespace, ref.name, annotation.HAProxy)}}
-	}
-	b.space.backends, b.space.options, b.space.addresses = b.space.backends+1, b.space.options+size, b.space.addresses+addresses
-	back := &backend{service: ref.name, of: ref, asks: made.asks, ing: b.ing, fresh: b.fast.step.number, ports: 1}
-	if b.fast.is {
-		b.fast.step.serveAgain(ref.serviceName)
-	}
-	b.backends[made.name] = back
+// backendFor finds a backend that an Ingress names, and reports what is wrong with it.
+func (r *reading) backendFor(ing *networkingv1.Ingress, field fieldPath, ref portRef, options *annotation.Options) (string, bool) {
+	name, all, p := r.findBackend(r.at, ref, options)
 	switch {
-	case !ok:
-		back.Backend = b.slots.keep(made.name, made.asks, b.ing)
-	case b.fast.is: // the slots get it once nothing is in doubt
-		b.fast.serve = append(b.fast.serve, b.serving(back, made.name, svc, used, b.ing))
-		return made
+	case p == nil:
+	case p.missing && ing == r.ing:
+		r.missing = append(r.missing, missing{field, p, ref.Name.Name})
 	default:
-		b.serving(back, made.name, svc, used, b.ing).assign(b.slots)
+		tellOnce(r.at, "Ingress", ing, reconcile.Refusal{Field: field.sub(p.end).String(), Reason: p.reason, Warning: p.served})
 	}
-	b.routes.Backends = append(b.routes.Backends, back.Backend)
-	return made
-}
-
-// serving has all that a backend needs to get its servers.
-type serving struct {
-	*backend
-	name      string
-	addresses []string
-	limit     int
-	svc       *corev1.Service
-	ing       *networkingv1.Ingress
-}
-
-func (s serving) assign(slots *Slots) {
-	s.backend.Backend = slots.assign(s.name, s.addresses, s.limit, s.asks, s.svc, s.ing)
-}
-
-// serving finds the endpoints of a backend.
-func (b *builder) serving(back *backend, name string, svc *corev1.Service, used *corev1.ServicePort, ing *networkingv1.Ingress) serving {
-	var addresses []string
-	limit, sp := b.limits.ServersPerBackend, b.space
-	sp.servers, sp.read = sp.servers-back.servers, sp.read-back.read
-	servers, read := sp.servers, sp.read
-	switch {
-	case used == nil:
-	case svc.Spec.Type == corev1.ServiceTypeExternalName:
-		addresses = []string{net.JoinHostPort(externalName(svc), strconv.Itoa(int(used.Port)))}
-	default:
-		addresses, limit = b.endpoints(svc, used)
+	if name == "" {
+		return "", false
 	}
-	back.servers, back.read = sp.servers-servers, sp.read-read
-	return serving{back, name, addresses, limit, svc, ing}
+	if !slices.ContainsFunc(r.backends, func(a *backendAsk) bool { return a.backend == name && a.ref == ref && a.ing == ing }) {
+		r.backends = append(r.backends, &backendAsk{name, ref, all, ing, len(r.backends)})
+	}
+	return name, true
 }
 
-// findBackend finds the Service and the port of a reference, and reports mistakes in it.
-func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service, used *corev1.ServicePort, ok bool) {
-	ns, wanted := ref.namespace, ref.port
-	made = &madePort{portRef: ref, asks: ref.options}
+// findBackend names the backend for a reference, with the options of the Service, and says
+// what is wrong with it. The name is empty if there is none.
+func (m *Model) findBackend(at *derive.Reads, ref portRef, options *annotation.Options) (name string, all *annotation.Options, p *problem) {
+	ns, wanted := ref.Namespace, ref.port
 	end := ".service.port.name"
 	if wanted.Name == "" {
 		end = ".service.port.number"
@@ -186,101 +101,72 @@ func (b *builder) findBackend(ref portRef) (made *madePort, svc *corev1.Service,
 	if wanted == (networkingv1.ServiceBackendPort{}) {
 		end = ".service.port"
 	}
-	for _, part := range [...][2]string{{"", ns}, {".service.name", ref.name}, {end, wanted.Name}} {
+	for _, part := range [...][2]string{{"", ns}, {".service.name", ref.Name.Name}, {end, wanted.Name}} {
 		if reason := nameProblem(part[1]); reason != "" {
-			made.problem = &problem{end: part[0], reason: reason}
-			return made, nil, nil, false
+			return "", options, &problem{end: part[0], reason: reason}
 		}
 	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
-	svc, ok = reconcile.ToRender(b.cluster.Excluded, b.cluster.Service(ns, ref.name))
-	switch {
-	case !ok:
-		made.problem = &problem{reason: fmt.Sprintf("answers 503: Service %s/%s is in quarantine; it is served as soon as that is released", ns, ref.name), served: true}
-	case svc == nil:
-		made.guessed = true
-		made.problem = &problem{".service.name", fmt.Sprintf("answers 503: Service %s/%s does not exist; it is served as soon as that is there", ns, ref.name), b.meantService(ns, ref.name), true}
-	case svc.Spec.Type == corev1.ServiceTypeExternalName:
-		if used = b.externalPort(svc, wanted); used != nil {
-			port = strconv.Itoa(int(used.Port))
-		}
-	default:
-		reason := ""
-		if used, reason = b.findPort(svc, wanted, port); used != nil {
-			port = strconv.Itoa(int(used.Port))
-		} else {
-			made.problem = &problem{end, reason, "", len(svc.Spec.Ports) <= b.limits.PortsPerService}
-		}
+	svc, used, p := m.findPort(at, ref, port, end)
+	if used != nil {
+		port = strconv.Itoa(int(used.Port))
 	}
 	if svc != nil {
-		made.asks = b.withService(ref.options, svc, used)
+		options = withService(at, options, svc, used)
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
-	made.name = ns + "_" + ref.name + "_" + port
-	if made.asks != nil {
-		made.name += "_" + b.hashes[made.asks]
+	name = ns + "_" + ref.Name.Name + "_" + port
+	if options != nil {
+		name += "_" + options.Hash()
 	}
-	return made, svc, used, ok
+	return name, options, p
 }
 
-// externalName returns the host of an ExternalName Service, as in DNS.
-func externalName(svc *corev1.Service) string {
-	return strings.ToLower(strings.TrimSuffix(svc.Spec.ExternalName, "."))
+// findPort finds the Service and its port. Both are nil if there are none.
+func (m *Model) findPort(at *derive.Reads, ref portRef, port, end string) (svc *corev1.Service, used *corev1.ServicePort, p *problem) {
+	svc, ok := m.Services.Get(at, ref.Name)
+	switch {
+	case !ok && m.isOut(at, "Service", ref.Name):
+		return nil, nil, &problem{reason: fmt.Sprintf("answers 503: Service %s is in quarantine; it is served as soon as that is released", ref.Name), served: true}
+	case !ok:
+		return nil, nil, &problem{".service.name", fmt.Sprintf("answers 503: Service %s does not exist; it is served as soon as that is there", ref.Name), true, true}
+	case svc.Spec.Type == corev1.ServiceTypeExternalName:
+		return svc, m.externalPort(at, svc, ref.port), nil
+	}
+	used, reason := m.portOf(svc, ref.port, port)
+	if used == nil {
+		p = &problem{end: end, reason: reason, served: len(svc.Spec.Ports) <= m.Limits.PortsPerService}
+	}
+	return svc, used, p
 }
 
 // externalPort returns the port of an ExternalName Service, which need not list it.
 // nil: the Service is refused.
-func (b *builder) externalPort(svc *corev1.Service, wanted networkingv1.ServiceBackendPort) *corev1.ServicePort {
+func (m *Model) externalPort(at *derive.Reads, svc *corev1.Service, wanted networkingv1.ServiceBackendPort) *corev1.ServicePort {
 	port := &corev1.ServicePort{Port: wanted.Number}
-	if found, _ := b.findPort(svc, wanted, ""); found != nil {
+	if found, _ := m.portOf(svc, wanted, ""); found != nil {
 		port = found
 	}
 	field, reason := "spec.type", ""
-	name := externalName(svc)
-	addr, notIP := netip.ParseAddr(name)
 	switch {
-	case !b.operator().ExternalName:
+	case !m.operator(at).ExternalName:
 		reason = "ExternalName is not served, as the name may lead anywhere later, also to this host or to the metadata service of a cloud; " +
 			"use a Service without selector, and an EndpointSlice with addresses, or -allow-external-name"
 	case port.Port < 1 || port.Port > 65535:
 		field, reason = "spec.ports", "an Ingress names a port that it does not have: name one by its number"
-	case notIP == nil:
-		if reason = b.judge.problem(addr.Unmap(), uint16(port.Port)); reason != "" {
-			field, reason = "spec.externalName", name+" "+reason
-		}
-	case name == "localhost" || strings.HasSuffix(name, ".localhost") || strings.HasPrefix(name, "localhost."):
-		field, reason = "spec.externalName", fmt.Sprintf("%q is this host", short(name))
-	case strings.HasPrefix(name, "*") || !isHost(name) || !hasName(name[strings.LastIndexByte(name, '.')+1:]): // 127.1 is an address
-		field, reason = "spec.externalName", fmt.Sprintf("%q is not a host name", short(svc.Spec.ExternalName))
+	default:
+		field, reason = endpoints.ExternalNameProblem(m.judge.Get(at), svc, port.Port)
 	}
 	if reason != "" {
-		b.tell("Service", svc, reconcile.Refusal{Field: field, Reason: "answers 503: " + reason})
+		tell(at, "Service", svc, reconcile.Refusal{Field: field, Reason: "answers 503: " + reason})
 		return nil
 	}
 	return port
 }
 
-// maxGuesses bounds how often a build looks for the intended Service of a namespace,
-// and maxGuessed among how many.
-const maxGuesses, maxGuessed = 10, 1000
-
-// meantService suggests an existing Service; "" if none has a similar name.
-func (b *builder) meantService(namespace, name string) string {
-	if b.space.guesses++; b.cluster.Services == nil || b.space.guesses > maxGuesses {
-		return ""
-	}
-	all := b.cluster.Services(namespace)
-	for _, svc := range all[:min(len(all), maxGuessed)] {
-		if annotation.Near(name, svc.Name) {
-			return "did you mean " + svc.Name + "?"
-		}
-	}
-	return ""
-}
-
-// findPort finds a port among the usable ones of a Service.
-func (b *builder) findPort(svc *corev1.Service, wanted networkingv1.ServiceBackendPort, name string) (*corev1.ServicePort, string) {
-	limit := b.limits.PortsPerService
+// portOf finds a port among the usable ones of a Service.
+func (m *Model) portOf(svc *corev1.Service, wanted networkingv1.ServiceBackendPort, name string) (*corev1.ServicePort, string) {
+	limit := m.Limits.PortsPerService
 	ports := svc.Spec.Ports[:min(len(svc.Spec.Ports), limit)]
 	i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool {
 		return wanted.Name == "" && p.Port == wanted.Number || wanted.Name != "" && p.Name == wanted.Name
@@ -315,83 +201,215 @@ func listPorts(ports []corev1.ServicePort) string {
 	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
-// endpoints returns the addresses behind a port of a Service, and how many of them may serve.
-func (b *builder) endpoints(svc *corev1.Service, port *corev1.ServicePort) (addresses []string, limit int) {
-	l, sp := &b.limits, b.space
-	refuse := func(format string, values ...any) {
-		b.tell("Service", svc, reconcile.Refusal{Reason: fmt.Sprintf(format, values...)})
+// withService adds the options of a Service to those of an Ingress.
+func withService(at *derive.Reads, of *annotation.Options, svc *corev1.Service, used *corev1.ServicePort) *annotation.Options {
+	protocol := ""
+	if used != nil && used.AppProtocol != nil {
+		protocol = *used.AppProtocol
 	}
-	// It also reads endpoints that are not ready, so reading has its own bounds.
-	left := min(2*l.ServersPerBackend, 3*l.ServersPerNamespace-sp.read)
-	if left <= 0 {
-		sp.bit = true
-		refuse("namespace %s has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", svc.Namespace, l.ServersPerNamespace)
-		return nil, 0
+	has := annotation.Has(svc.Annotations)
+	if !has && protocol == "" || of != nil && of.Closed {
+		return of
 	}
-	all := b.cluster.Slices(svc.Namespace, svc.Name)
-	read, count, total := firstEndpoints(all, port.Name, left)
-	sp.read += count + min(len(all), left)
-	sp.bit = sp.bit || left < 2*l.ServersPerBackend && (count < total || len(all) > left)
-	found := endpoints{judge: b.judge}
-	addresses = found.addresses(read, port.Name)
-	if len(addresses) == 0 || len(found.refused) > 0 {
-		b.tellEndpoints(svc, port, all[:min(len(all), left)], &found)
+	o := annotation.Options{}
+	if of != nil {
+		o = *of
 	}
-	limit = min(l.ServersPerBackend, l.ServersPerNamespace-sp.servers)
-	sp.bit = sp.bit || limit < l.ServersPerBackend && len(addresses) > limit
-	has := len(addresses)
-	if count < total {
-		has = total
+	if has {
+		var problems []annotation.Problem
+		o, problems = annotation.Read(annotation.Service, svc.Annotations, o)
+		tellAnnotations(at, "Service", svc, problems)
 	}
-	sp.servers += min(len(addresses), limit)
-	switch {
-	case has <= limit && count == total:
-	case limit == l.ServersPerBackend && len(addresses) >= limit:
-		refuse("it has %s endpoints on port %d, more than the %s servers of a backend (servers-per-backend): %[3]s serve",
-			figure(has), port.Port, figure(limit))
-	case len(addresses) >= limit:
-		refuse("it has %s endpoints on port %d, and namespace %s has %s servers left of its %s (servers-per-namespace): %[4]s serve",
-			figure(has), port.Port, svc.Namespace, figure(limit), figure(l.ServersPerNamespace))
-	default:
-		refuse("it has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
-			figure(total), port.Port, figure(count), figure(len(addresses)))
-	}
-	return addresses, limit
+	o.AppProtocol(protocol)
+	return pointerTo(o)
 }
 
-// firstEndpoints cuts slices to the first addresses behind a port. It reads at most
-// limit slices: each may have 100 ports, and no address. count is the number of
-// addresses left, of total or more.
-func firstEndpoints(all []*discoveryv1.EndpointSlice, port string, limit int) (first []*discoveryv1.EndpointSlice, count, total int) {
-	most := limit
-	for i, s := range all {
-		if i == most {
-			total += len(all) - i
-			break
-		}
-		ports := 0
-		for i := range s.Ports {
-			if isNamed(&s.Ports[i], port) {
-				ports++
-			}
-		}
-		if ports == 0 {
-			continue
-		}
-		cut := 0
-		for ; cut < len(s.Endpoints); cut++ {
-			n := ports * len(s.Endpoints[cut].Addresses)
-			if count+n > limit {
-				break
-			}
-			count, total = count+n, total+n
-		}
-		if rest := len(s.Endpoints) - cut; rest > 0 {
-			part := *s
-			part.Endpoints = s.Endpoints[:cut]
-			s, total, limit = &part, total+ports*rest, 0
-		}
-		first = append(first, s)
+// pointerTo returns nil for no options.
+func pointerTo(o annotation.Options) *annotation.Options {
+	if o == (annotation.Options{}) {
+		return nil
 	}
-	return first, count, total
+	return &o
+}
+
+func equal(x, y *annotation.Options) bool { return x == y || x != nil && y != nil && *x == *y }
+
+// backendProblem says which limit of the namespace refuses a backend; "" if none does.
+func (m *Model) backendProblem(at *derive.Reads, namespace, backend string) string {
+	words := append(strings.Split(backend, "_"), "", "", "")
+	switch service := words[1]; {
+	case m.backendBudget.share(at, namespace, backend) < 1:
+		return fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
+			namespace, figure(m.Limits.BackendsPerNamespace), namespace, service, words[2])
+	case words[3] == "":
+	case m.optionBudget.share(at, namespace, backend) == 0:
+		return fmt.Sprintf("annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
+			namespace, figure(m.Limits.OptionBytesPerNamespace), namespace, service)
+	case m.rateBudget.share(at, namespace, backend) == 0:
+		return fmt.Sprintf("rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
+			namespace, figure(m.Limits.RateAddressesPerNamespace), namespace, service, annotation.HAProxy)
+	}
+	return ""
+}
+
+// isStream reports whether a backend is for connections: a TCP service, or TLS that is passed
+// through. The name of a backend for requests begins with that of a namespace.
+func isStream(name string) bool {
+	return strings.HasPrefix(name, "TLS-") || !strings.Contains(name, "_")
+}
+
+// namedBackend is a backend with the oldest Ingress that names it.
+type namedBackend struct {
+	name  string
+	first *backendAsk
+}
+
+func (b namedBackend) compare(other namedBackend) int {
+	return cmp.Or(b.first.compare(other.first), cmp.Compare(b.name, other.name))
+}
+
+// pods are the endpoints behind a backend, before the limits of the namespace.
+type pods struct {
+	svc  *corev1.Service
+	port *corev1.ServicePort // nil: none can be used
+	ask  *backendAsk
+	size int // what reading them takes
+}
+
+// countPods finds the Service of a backend, and counts what reading its endpoints takes.
+func (m *Model) countPods(at *derive.Reads, _ string, all []*backendAsk, _ *pods) (*pods, bool) {
+	ask := all[0]
+	svc, used, _ := m.findPort(at, ask.ref, "", "")
+	now := &pods{svc: svc, port: used, ask: ask}
+	if used != nil && svc.Spec.Type != corev1.ServiceTypeExternalName {
+		slices, _ := m.slicesOf.Get(at, ask.ref.Name)
+		now.size = sizeOfSlices(slices, used.Name)
+	}
+	return now, true
+}
+
+// sizeOfSlices counts the endpoints behind a port and the slices, without reading addresses.
+func sizeOfSlices(all []*discoveryv1.EndpointSlice, port string) (size int) {
+	for _, s := range all {
+		for i := range s.Ports {
+			if p := &s.Ports[i]; p.Name != nil && *p.Name == port || p.Name == nil && port == "" {
+				for j := range s.Endpoints {
+					size += len(s.Endpoints[j].Addresses)
+				}
+			}
+		}
+	}
+	return size + len(all)
+}
+
+// found are the addresses behind a backend that may serve.
+type found struct {
+	*pods
+	addresses   []string
+	read, total int // how many endpoints were read, and how many there are
+}
+
+// findPods reads the endpoints of a backend. It also reads those that are not ready, so
+// reading has bounds of its own: twice the servers of a backend, three times those of a
+// namespace.
+func (m *Model) findPods(at *derive.Reads, backend string, p *pods, _ *found) (*found, bool) {
+	now := &found{pods: p}
+	switch {
+	case p.port == nil:
+		return now, true
+	case p.svc.Spec.Type == corev1.ServiceTypeExternalName:
+		now.addresses = []string{net.JoinHostPort(endpoints.ExternalName(p.svc), strconv.Itoa(int(p.port.Port)))}
+		return now, true
+	}
+	ns := p.svc.Namespace
+	most := min(2*m.Limits.ServersPerBackend, m.readBudget.share(at, ns, backend))
+	if most <= 0 && p.size > 0 {
+		tell(at, "Service", p.svc, reconcile.Refusal{Reason: fmt.Sprintf("namespace %s has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", ns, m.Limits.ServersPerNamespace)})
+		return now, true
+	}
+	all, _ := m.slicesOf.Get(at, p.ask.ref.Name)
+	result := endpoints.Find(m.judge.Get(at), all, p.port.Name, most)
+	now.addresses, now.read, now.total = result.Addresses, result.Read, result.Total
+	m.tellEndpoints(at, p, all, &result)
+	return now, true
+}
+
+// tellEndpoints reports the endpoints behind a port of a Service. Each EndpointSlice gets its
+// refused endpoints. If there is no server and no refused endpoint, the Service gets the reason.
+func (m *Model) tellEndpoints(at *derive.Reads, p *pods, all []*discoveryv1.EndpointSlice, result *endpoints.Found) {
+	name := p.svc.Namespace + "/" + p.svc.Name
+	others := "no other endpoint of Service " + name + " is ready, requests get 503"
+	if len(result.Addresses) > 0 {
+		others = "the other endpoints of Service " + name + " serve"
+	}
+	for _, s := range result.Refused {
+		tell(at, "EndpointSlice", s.Slice, reconcile.Refusal{Field: s.Field, Reason: s.Reason + "; " + others, More: s.More})
+	}
+	if len(result.Addresses)+len(result.Refused) == 0 {
+		field, reason, detail := endpoints.Unusable(p.svc, p.port, all, result.Read)
+		tell(at, "Service", p.svc, reconcile.Refusal{Field: field, Reason: reason, Detail: detail, Warning: true}) // the backend exists, and no rule refuses a server
+	}
+}
+
+// serverAsk is how many servers a backend takes of its namespace.
+func (m *Model) serverAsk(_ string, f *found) (namespace string, n int) {
+	if f.svc == nil || f.svc.Spec.Type == corev1.ServiceTypeExternalName {
+		return "", 0
+	}
+	return f.svc.Namespace, min(len(f.addresses), m.Limits.ServersPerBackend)
+}
+
+// serve makes a backend. Its endpoints keep their servers.
+func (m *Model) serve(at *derive.Reads, name string, f *found, was *Backend) (*Backend, bool) {
+	ask := f.ask
+	if isStream(name) || m.backendProblem(at, ask.ref.Namespace, name) != "" {
+		return nil, false
+	}
+	now := &Backend{Name: name, Options: ask.options, Service: f.svc, Ingress: ask.ing}
+	return m.withServers(at, now, f, was), true
+}
+
+// withServers gives a backend its servers. Without a change it returns the last one.
+func (m *Model) withServers(at *derive.Reads, now *Backend, f *found, was *Backend) *Backend {
+	slots := m.earlier.slotsOf(now.Name)
+	if was != nil {
+		slots = was.slots
+	}
+	if now.slots = slots; f.svc != nil {
+		limit := m.Limits.ServersPerBackend
+		if f.svc.Spec.Type != corev1.ServiceTypeExternalName {
+			limit = min(limit, m.serverBudget.share(at, f.svc.Namespace, now.Name))
+			m.tellServers(at, f, limit)
+		}
+		now.slots = slots.Assign(f.addresses, limit)
+		now.Servers = now.slots.Servers(m.SpareServers)
+	}
+	if was != nil && was.equal(now) {
+		return was
+	}
+	return now
+}
+
+// tellServers reports endpoints that a limit keeps from serving.
+func (m *Model) tellServers(at *derive.Reads, f *found, limit int) {
+	has := len(f.addresses)
+	if f.read < f.total {
+		has = f.total
+	}
+	if f.port == nil || has <= limit && f.read == f.total {
+		return
+	}
+	reason := ""
+	switch l := &m.Limits; {
+	case limit == l.ServersPerBackend && len(f.addresses) >= limit:
+		reason = fmt.Sprintf("it has %s endpoints on port %d, more than the %s servers of a backend (servers-per-backend): %[3]s serve",
+			figure(has), f.port.Port, figure(limit))
+	case len(f.addresses) >= limit:
+		reason = fmt.Sprintf("it has %s endpoints on port %d, and namespace %s has %s servers left of its %s (servers-per-namespace): %[4]s serve",
+			figure(has), f.port.Port, f.svc.Namespace, figure(limit), figure(l.ServersPerNamespace))
+	default:
+		reason = fmt.Sprintf("it has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
+			figure(f.total), f.port.Port, figure(f.read), figure(len(f.addresses)))
+	}
+	tell(at, "Service", f.svc, reconcile.Refusal{Reason: reason})
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
 )
@@ -35,57 +35,69 @@ func manyIngresses(n int) *world {
 
 var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 
+// newBench is a model with the resources of a world.
+func newBench(w *world) *state {
+	var s state
+	s.g, s.set, s.parts = derive.New(), map[any]any{}, map[part]*discoveryv1.EndpointSlice{}
+	s.model = NewModel(s.g, NewInputs(s.g), Options{}, nil)
+	s.fill(w.cluster())
+	return &s
+}
+
+func (s *state) routes(tb testing.TB) *Routes {
+	r, err := s.model.Routes(tb.Context())
+	require.NoError(tb, err)
+	require.NoError(tb, s.model.Accept())
+	return r
+}
+
+// setEndpoint changes the only endpoint of a Service.
+func (s *state) setEndpoint(service string, i int) {
+	is := slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))
+	is.Labels = map[string]string{discoveryv1.LabelServiceName: service}
+	s.model.Slices.Set(Name{Namespace: "ns", Name: "slice-" + service + "-0"}, is)
+}
+
 // BenchmarkBuild is what resources mean: all of them, and after a change.
 func BenchmarkBuild(b *testing.B) {
-	for _, n := range []int{100, 1000, 10_000} {
+	for _, n := range []int{100, 1000, 10_000, 50_000} {
 		n = brief(n)
 		b.Run(fmt.Sprint("whole/", n), func(b *testing.B) {
-			w, slots := manyIngresses(n), &Slots{}
+			w := manyIngresses(n)
 			b.ReportAllocs()
 			for b.Loop() {
-				Build(w.cluster(), slots)
+				b.StopTimer()
+				s := newBench(w)
+				b.StartTimer()
+				s.routes(b)
 			}
 		})
-		change := func(name string, change func(w *world, i int) *Changes) {
-			b.Run(fmt.Sprint(name, "/", n), func(b *testing.B) {
-				w, builder, hosts := manyIngresses(n), &Builder{}, &Hosts{}
-				cluster := w.cluster()
-				cluster.Hosts = hosts
-				for range 2 {
-					builder.Build(cluster, nil).Accepted()
-				}
-				builder.Build(cluster, &Changes{}).Accepted()
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					builder.Build(cluster, change(w, i)).Accepted()
-					i++
-				}
-				require.Equal(b, 2, builder.whole)
-			})
-		}
-		change("endpoint", func(w *world, i int) *Changes {
-			was := w.slices["ns/svc-00001"][0]
-			is := slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))
-			is.Labels = map[string]string{discoveryv1.LabelServiceName: "svc-00001"}
-			was.Labels = is.Labels
-			w.slices["ns/svc-00001"] = []*discoveryv1.EndpointSlice{is}
-			return &Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}}
-		})
-		fresh := manyIngresses(1) // comes, and goes in the next change
-		service, endpoints := fresh.services["ns/svc-00000"], fresh.slices["ns/svc-00000"]
-		service.Name = "fresh"
-		ing := by("ns", 1, ingress("fresh", rule("m.test", path(prefix, "/", "fresh"))))
-		change("new_ingress", func(w *world, i int) *Changes {
-			if i%2 == 1 {
-				delete(w.services, "ns/fresh")
-				delete(w.slices, "ns/fresh")
-				w.ingresses = w.ingresses[:n]
-				return &Changes{Ingresses: []Change[networkingv1.Ingress]{{ing, nil}}, Services: []Change[corev1.Service]{{service, nil}}}
+		b.Run(fmt.Sprint("endpoint/", n), func(b *testing.B) {
+			s := newBench(manyIngresses(n))
+			s.routes(b)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.setEndpoint("svc-00001", i)
+				s.routes(b)
 			}
-			w.services["ns/fresh"], w.slices["ns/fresh"] = service, endpoints
-			w.ingresses = append(w.ingresses, ing)
-			return &Changes{Ingresses: []Change[networkingv1.Ingress]{{nil, ing}}, Services: []Change[corev1.Service]{{nil, service}}}
+		})
+		b.Run(fmt.Sprint("new_ingress/", n), func(b *testing.B) {
+			s := newBench(manyIngresses(n))
+			s.routes(b)
+			ing := by("ns", 1, ingress("fresh", rule("m.test", path(prefix, "/", "fresh"))))
+			service := manyIngresses(1).services["ns/svc-00000"]
+			service.Name = "fresh"
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if i%2 == 1 { // it comes, and goes in the next change
+					s.model.Services.Delete(nameOf(service))
+					s.model.Ingresses.Delete(nameOf(ing))
+				} else {
+					s.model.Services.Set(nameOf(service), service)
+					s.model.Ingresses.Set(nameOf(ing), ing)
+				}
+				s.routes(b)
+			}
 		})
 	}
 }
@@ -98,7 +110,7 @@ func BenchmarkRender(b *testing.B) {
 			require.NoError(b, err)
 			w, slots := manyIngresses(n), &Slots{}
 			renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-				return Build(w.cluster(), slots).Input(benchSettings), nil
+				return Build(w.cluster(), slots).input(benchSettings), nil
 			}}
 			b.ReportAllocs()
 			for b.Loop() {
@@ -119,12 +131,8 @@ func BenchmarkChange(b *testing.B) {
 			engine, err := Compile(os.DirFS("../templates"), dataplane.Layout{})
 			require.NoError(b, err)
 			w, slots, validator := manyIngresses(n), &Slots{}, &validate.Validator{}
-			var last *Routes
 			renderer := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) {
-				routes := Build(w.cluster(), slots)
-				routes.Keep(last)
-				last = routes
-				return routes.Input(benchSettings), nil
+				return Build(w.cluster(), slots).input(benchSettings), nil
 			}}
 			var current *dataplane.Config
 			next := func(i int) {

@@ -1,9 +1,7 @@
 package ingress
 
 import (
-	"bytes"
 	"cmp"
-	"crypto/x509"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,179 +11,341 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/examples/controller/tlspair"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/certs"
 )
 
-// pemFile is the file for HAProxy from a Secret: a valid certificate and its key.
-type pemFile struct {
-	content             []byte
-	names               []string // in the certificate; in lower case, sorted
-	notBefore, notAfter time.Time
+// UsualWarning and ShareOfLife say how long before its end a certificate is warned of: 7 days,
+// or a sixth of a life below 42 days. Tools renew when a third is left, so a warning means
+// that they did not.
+const UsualWarning, ShareOfLife = certs.UsualWarning, certs.ShareOfLife
+
+// certificateName returns the file name for a Secret.
+func certificateName(secret Name) string {
+	return dataplane.FileName(dataplane.Certificate, secret.Namespace+"_"+secret.Name)
 }
 
-// readPEM checks the content of a Secret, or of a file made from one.
-func readPEM(file string, crt, key []byte, maxChain int) (*pemFile, error) {
-	content, leaf, err := tlspair.File(crt, key, maxChain)
-	if err = cmp.Or(err, dataplane.CheckFileName(dataplane.Certificate, file)); err != nil {
-		return nil, err
+// isForTLS reports whether a Secret may have a certificate for clients. Secrets of type
+// Opaque are only for users and CAs, see -opaque-secrets.
+func isForTLS(secret *corev1.Secret) bool {
+	return secret != nil && secret.Type != corev1.SecretTypeOpaque
+}
+
+// nameSecrets adds an Ingress to each Secret of its spec.tls.
+func nameSecrets(name Name, ing *networkingv1.Ingress, add func(Name, *networkingv1.Ingress)) {
+	var all []string
+	for i := range ing.Spec.TLS {
+		if s := ing.Spec.TLS[i].SecretName; s != "" && !slices.Contains(all, s) && cmp.Or(nameProblem(s), nameProblem(name.Namespace)) == "" {
+			all = append(all, s)
+			add(Name{Namespace: name.Namespace, Name: s}, ing)
+		}
 	}
-	return &pemFile{content, namesOf(leaf), leaf.NotBefore, leaf.NotAfter}, nil
 }
 
-func namesOf(leaf *x509.Certificate) []string {
-	names := slices.Clone(leaf.DNSNames)
-	if len(names) == 0 && leaf.Subject.CommonName != "" {
-		names = []string{leaf.Subject.CommonName}
-	}
-	for i, name := range names {
-		names[i] = strings.ToLower(name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
-// covers reports whether clients accept the certificate for a host.
-func (p *pemFile) covers(host string) bool {
-	_, parent, _ := strings.Cut(host, ".")
-	_, found := slices.BinarySearch(p.names, host)
-	if !found {
-		_, found = slices.BinarySearch(p.names, "*."+parent)
-	}
-	return found
-}
-
-// dated reports whether there is a certificate and its dates allow its use. If now is
-// zero, dates do not count.
-func (p *pemFile) dated(now time.Time) bool {
-	return p != nil && (now.IsZero() || !now.Before(p.notBefore) && now.Before(p.notAfter))
-}
-
-// checkedSecret is the result of checking a Secret, so that a render checks only
-// changed ones.
+// checkedSecret is the checked content of a Secret.
 type checkedSecret struct {
-	secret *corev1.Secret
-	newest *pemFile // of the Secret; nil: see err
-	err    error
-	// inUse is the newest one or, if that is unusable or not valid now, the one in use
-	// before. So a bad renewal does not break a working site.
-	inUse *pemFile
+	file    string
+	checked certs.Checked
+	next    time.Time // when the dates change what is to say
+	problem string    // why it cannot be used, unless the Secret itself is at fault
+	why     bool      // the Secret cannot be used: it is reported there
 }
 
-// check returns the certificate to use for a Secret.
-func (s *Slots) check(file string, secret *corev1.Secret, maxChain int, now time.Time) checkedSecret {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	c, known := s.checked[file]
-	if known && c.secret.UID != secret.UID { // the owner deleted the former Secret
-		c = checkedSecret{}
-		delete(s.deployed, file)
+// use is the certificate that clients get; nil: none.
+func (c *checkedSecret) use() *certs.Certificate { return c.checked.InUse }
+
+// check reads a Secret that Ingresses name. A certificate in use stays in use while the Secret
+// has none that is valid, so a bad renewal does not break a working site.
+func (m *Model) check(at *derive.Reads, name Name, _ []*networkingv1.Ingress, was *checkedSecret) (*checkedSecret, bool) {
+	if m.secretBudget.share(at, name.Namespace, name) < 1 {
+		return &checkedSecret{problem: fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",
+			name.Namespace, figure(m.Limits.SecretsPerNamespace), name)}, true
 	}
-	crt, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
-	if c.secret == nil || !bytes.Equal(c.secret.Data[corev1.TLSCertKey], crt) || !bytes.Equal(c.secret.Data[corev1.TLSPrivateKeyKey], key) {
-		c.newest, c.err = readPEM(file, crt, key, maxChain)
-	}
-	c.secret = secret
-	if former := s.deployed[file]; c.inUse == nil && former != nil && !c.newest.dated(now) {
-		c.inUse, _ = readPEM(file, former, former, maxChain)
-	}
-	if c.newest != nil && (c.newest.dated(now) || !c.inUse.dated(now)) {
-		c.inUse = c.newest
-	}
-	if s.checked == nil {
-		s.checked = map[string]checkedSecret{}
-	}
-	s.checked[file] = c
-	return c
+	return m.checkSecret(at, name, certificateName(name), was), true
 }
 
-// gone forgets a Secret: after its deletion its certificate is no longer used.
-func (s *Slots) gone(file string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.checked, file)
-	delete(s.deployed, file)
-}
-
-// UsualWarning and ShareOfLife say how long before its end Build warns of a
-// certificate: 7 days, or a sixth of a life below 42 days. Tools renew when a third is
-// left, so a warning means that they did not.
-const UsualWarning, ShareOfLife = 7 * 24 * time.Hour, 6
-
-// warnsAt returns when Build begins to warn of a certificate.
-func (b *builder) warnsAt(p *pemFile) time.Time {
-	before := b.cluster.ExpiryWarning
-	if before == 0 {
-		before = min(UsualWarning, p.notAfter.Sub(p.notBefore)/ShareOfLife)
+func (m *Model) checkSecret(at *derive.Reads, name Name, file string, was *checkedSecret) *checkedSecret {
+	secret, ok := m.Secrets.Get(at, name)
+	switch {
+	case !ok && m.isOut(at, "Secret", name):
+		return &checkedSecret{problem: fmt.Sprintf("Secret %s is in quarantine", name)}
+	case !isForTLS(secret):
+		return &checkedSecret{problem: fmt.Sprintf("there is no Secret %s of type %s", name, corev1.SecretTypeTLS)}
 	}
-	return p.notAfter.Add(-before)
+	var before certs.Checked
+	former := m.earlier.certificate(file)
+	if was != nil {
+		before = was.checked
+	}
+	now := &checkedSecret{checked: before.Check(file, secret, former, m.Limits.CertificatesPerSecret, m.now(at))}
+	if now.use() != nil {
+		now.file = file
+	}
+	if !m.AnyTime {
+		_, now.next = now.checked.Warnings(at.Now(), m.ExpiryWarning)
+		at.Again(now.next)
+	}
+	return now
 }
 
-// reportSecrets reports the problems of Secrets, each once for all Ingresses that name
-// it. It also notes the date when the report changes.
-func (b *builder) reportSecrets(certs []*tlsFile) {
-	for _, cert := range certs {
-		c := &cert.checked
-		switch {
-		case cert.Secret == nil || c.inUse != nil && len(cert.Hosts) == 0 && !cert.isDefault:
-			continue // not used
-		case c.inUse == nil:
-			b.refuseSecret(cert, false, fmt.Sprintf("%v: no host is served with it", c.err))
+// now is the time by which certificates are judged; zero: any.
+func (m *Model) now(at *derive.Reads) time.Time {
+	if m.AnyTime {
+		return time.Time{}
+	}
+	return at.Now()
+}
+
+// tlsCandidate is an Ingress that asks for the certificate of a host.
+type tlsCandidate struct {
+	ing    *networkingv1.Ingress
+	place  int
+	field  fieldPath
+	host   string
+	secret Name
+	of     *checkedSecret // nil: the Secret cannot be used
+}
+
+func (c *tlsCandidate) compare(other *tlsCandidate) int {
+	return cmp.Or(byAge(c.ing, other.ing), cmp.Compare(c.place, other.place))
+}
+
+// tlsAsks is what spec.tls of an Ingress asks for.
+type tlsAsks struct {
+	all    []*tlsCandidate
+	covers []mustCover
+}
+
+// mustCover is a host for which a Secret is named without hosts.
+type mustCover struct {
+	secret Name
+	host   string
+}
+
+// readTLS finds the certificates that an Ingress asks for.
+func (m *Model) readTLS(at *derive.Reads, name Name, ing *networkingv1.Ingress, _ *tlsAsks) (*tlsAsks, bool) {
+	if len(ing.Spec.TLS) == 0 {
+		return nil, false
+	}
+	asks := &tlsAsks{}
+	read := map[string]bool{}
+	for i := range ing.Spec.TLS {
+		t := &ing.Spec.TLS[i]
+		if t.SecretName == "" {
 			continue
-		case c.err != nil:
-			b.refuseSecret(cert, true, fmt.Sprintf("%v: the certificate from before, which expires at %s, stays in use", c.err, date(c.inUse.notAfter)))
-		case c.inUse != c.newest:
-			b.refuseSecret(cert, true, fmt.Sprintf("the certificate is valid from %s to %s: the one from before, which expires at %s, stays in use meanwhile",
-				date(c.newest.notBefore), date(c.newest.notAfter), date(c.inUse.notAfter)))
-			b.lookAt(c.newest.notBefore)
 		}
-		b.reportDates(cert, c.inUse)
-		misfits := slices.DeleteFunc(cert.misfits, func(host string) bool { return b.tlsHosts[host] != nil && b.tlsHosts[host] != cert })
-		slices.Sort(misfits)
-		if misfits = slices.Compact(misfits); len(misfits) > 0 {
-			b.refuseSecret(cert, true, fmt.Sprintf("the certificate is for %s, and not for %s, for which Ingresses name it: clients refuse it there",
-				some(c.inUse.names), some(misfits)))
+		field := fieldPath{i, -1, -1, ""}
+		cert := m.usable(at, ing, field.sub(".secretName"), t.SecretName)
+		of := Name{Namespace: name.Namespace, Name: t.SecretName}
+		hosts := t.Hosts
+		if cert != nil && len(hosts) == 0 && !read[t.SecretName] {
+			read[t.SecretName] = true // reading them a second time would change nothing
+			hosts = cert.use().Names[:min(len(cert.use().Names), maxWords)]
+			if len(ing.Spec.TLS) == 1 {
+				for i := range ing.Spec.Rules {
+					if host := ing.Spec.Rules[i].Host; host != "" {
+						asks.covers = append(asks.covers, mustCover{of, host})
+					}
+				}
+			}
+		}
+		for _, host := range hosts {
+			if problem := hostProblem(host); problem != "" {
+				if cert != nil {
+					refuse(at, ing, field.sub(".hosts"), problem)
+				}
+			} else if problem := m.notOwned(at, host, name.Namespace); problem == "" {
+				asks.all = append(asks.all, &tlsCandidate{ing, len(asks.all), field, host, of, cert})
+			} else if cert != nil {
+				refuse(at, ing, field.sub(".hosts"), problem)
+			}
 		}
 	}
+	return asks, true
 }
 
-// reportDates warns of a certificate in use that clients refuse by its dates, or soon
-// will.
-func (b *builder) reportDates(cert *tlsFile, p *pemFile) {
-	if e := b.routes.Expiry; e.IsZero() || p.notAfter.Before(e) {
-		b.routes.Expiry = p.notAfter
+// usable returns the certificate of a Secret, nil if there is none. It reports why.
+func (m *Model) usable(at *derive.Reads, ing *networkingv1.Ingress, field fieldPath, secret string) *checkedSecret {
+	for _, name := range []string{ing.Namespace, secret} {
+		if problem := nameProblem(name); problem != "" {
+			refuse(at, ing, field, problem)
+			return nil
+		}
 	}
-	if b.now.IsZero() {
-		return
+	cert, ok := m.certificates.Get(at, Name{Namespace: ing.Namespace, Name: secret})
+	if !ok {
+		return nil
 	}
-	soon := b.warnsAt(p)
-	switch now := b.now; {
-	case now.Before(p.notBefore):
-		b.refuseSecret(cert, true, fmt.Sprintf("the certificate is valid from %s on: clients refuse it until then", date(p.notBefore)))
-	case !now.Before(p.notAfter):
-		b.refuseSecret(cert, true, fmt.Sprintf("the certificate expired at %s: clients refuse it", date(p.notAfter)))
-	case !now.Before(soon):
-		b.refuseSecret(cert, true, fmt.Sprintf("the certificate expires at %s: renew it", date(p.notAfter)))
+	if cert.problem != "" {
+		refuse(at, ing, field, cert.problem)
 	}
-	b.lookAt(p.notBefore)
-	b.lookAt(soon)
-	b.lookAt(p.notAfter)
+	if cert.file == "" {
+		return nil
+	}
+	return cert
 }
 
-// lookAt notes a date at which Secrets must be checked again.
-func (b *builder) lookAt(when time.Time) {
-	if next := b.routes.Next; b.now.Before(when) && (next.IsZero() || when.Before(next)) {
-		b.routes.Next = when
+// tlsHost is a host with its certificate.
+type tlsHost struct {
+	host   string
+	secret Name
+	cert   *checkedSecret
+	ing    *networkingv1.Ingress
+	place  int
+	field  fieldPath
+	memory holder
+}
+
+func (h *tlsHost) compare(other *tlsHost) int {
+	return cmp.Or(byAge(h.ing, other.ing), cmp.Compare(h.place, other.place), cmp.Compare(h.host, other.host))
+}
+
+// giveTLS gives a host one of the certificates that Ingresses ask for.
+func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost) (*tlsHost, bool) {
+	had := holder{serves: m.earlier.tls(host)}
+	if was != nil {
+		had = was.memory
+	}
+	all = m.orLast(at, host, all, was, had.serves)
+	var first *tlsCandidate
+	best := 3
+	for _, c := range all {
+		if t := turn(c.ing, c.of.file, had); t < best {
+			first, best = c, t
+		}
+	}
+	if first == nil {
+		return nil, false
+	}
+	for _, c := range all {
+		if c.secret != first.secret {
+			why := "which an older Ingress names"
+			if byAge(first.ing, c.ing) > 0 {
+				why = "which serves it already"
+			}
+			refuse(at, c.ing, c.field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, %s", host, first.secret, why))
+		}
+	}
+	return &tlsHost{host, first.secret, first.of, first.ing, first.place, first.field, m.remember(at, had, holder{first.ing, first.of.file})}, true
+}
+
+// orLast returns the candidates whose Secret can be used. For the others it keeps the Secret
+// that serves the host, while that exists.
+func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost, served string) (usable []*tlsCandidate) {
+	for _, c := range all {
+		if c.of != nil {
+			usable = append(usable, c)
+			continue
+		}
+		name, ours := strings.CutPrefix(strings.TrimSuffix(served, ".pem"), c.ing.Namespace+"_")
+		last := Name{Namespace: c.ing.Namespace, Name: strings.ReplaceAll(name, "_", ".")}
+		if was != nil {
+			last = was.secret
+		}
+		if !ours || certificateName(last) != served || last == c.secret || !isHost(host) {
+			continue
+		}
+		var before *checkedSecret
+		if was != nil {
+			before = was.cert
+		}
+		if cert := m.checkSecret(at, last, served, before); cert.file != "" {
+			warn(at, c.ing, c.field.sub(".secretName"), fmt.Sprintf("until Secret %s can be used, Secret %s serves %s", c.secret, last, host))
+			kept := *c
+			kept.of, kept.secret = cert, last
+			usable = append(usable, &kept)
+		}
+	}
+	return usable
+}
+
+// maxLine bounds the TLS hosts of a certificate, in bytes. Their line of the crt-list
+// must fit into a runtime command of HAProxy, which has 16,384 bytes in all. maxWords
+// bounds the words of the line.
+const maxLine, maxWords = 12_000, 1900
+
+// served is a certificate in use: its line of the crt-list, and its file.
+type served struct {
+	TLSCertificate
+	file  dataplane.File
+	until time.Time
+}
+
+func (s *served) compare(other *served) int { return cmp.Compare(s.File, other.File) }
+
+// use makes the line of a certificate, and reports its dates and the hosts that it does not
+// cover.
+func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*served, bool) {
+	cert := all[0].cert
+	use := cert.use()
+	now := &served{TLSCertificate: TLSCertificate{File: cert.file, Secret: cert.checked.Secret}, until: use.NotAfter}
+	now.file = dataplane.File{Kind: dataplane.Certificate, Name: cert.file, Content: use.Content}
+	bytes := 0
+	var misfits []string
+	for _, h := range all {
+		if problem := m.fullLine(name, len(now.Hosts), bytes+len(h.host)+1); problem != "" {
+			refuse(at, h.ing, h.field.sub(".hosts"), problem+fmt.Sprintf(": %s is not served with it", h.host))
+			continue
+		}
+		now.Hosts, bytes = append(now.Hosts, h.host), bytes+len(h.host)+1
+		if !use.Covers(h.host) {
+			misfits = append(misfits, h.host)
+		}
+	}
+	slices.Sort(now.Hosts)
+	now.Except = m.exceptions(at, name.Namespace, now.Hosts)
+	m.tellDates(at, cert)
+	m.tellMisfits(at, name, cert, misfits)
+	if was != nil && was.TLSCertificate.equal(&now.TLSCertificate) && was.until.Equal(now.until) && sameContent(was.file.Content, now.file.Content) {
+		return was, true
+	}
+	return now, true
+}
+
+func sameContent(x, y []byte) bool { return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0]) }
+
+// fullLine says why a certificate takes no further host.
+func (m *Model) fullLine(secret Name, hosts, bytes int) string {
+	switch {
+	case hosts >= min(m.Limits.HostsPerSecret, maxWords):
+		return fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret)", secret, figure(hosts))
+	case bytes > maxLine:
+		return fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them", secret, figure(hosts), figure(maxLine))
+	}
+	return ""
+}
+
+// tellDates reports the problems of a Secret, once for all Ingresses that name it.
+func (m *Model) tellDates(at *derive.Reads, cert *checkedSecret) {
+	warnings, next := cert.checked.Warnings(m.now(at), m.ExpiryWarning)
+	for _, w := range warnings {
+		tell(at, "Secret", cert.checked.Secret, reconcile.Refusal{Reason: w.Reason, Warning: !w.Refused})
+	}
+	at.Again(next)
+}
+
+// tellUnusable reports a Secret that serves no host.
+func (m *Model) tellUnusable(at *derive.Reads, _ Name, cert *checkedSecret, _ bool) (bool, bool) {
+	if cert.checked.Secret != nil && cert.use() == nil {
+		m.tellDates(at, cert)
+	}
+	return false, false
+}
+
+func (m *Model) tellMisfits(at *derive.Reads, name Name, cert *checkedSecret, misfits []string) {
+	more, _ := m.mustCover.Get(at, name)
+	for _, c := range more {
+		if other, ok := m.tlsHosts.Get(at, c.host); !cert.use().Covers(c.host) && (!ok || other.secret == name) {
+			misfits = append(misfits, c.host)
+		}
+	}
+	slices.Sort(misfits)
+	if misfits = slices.Compact(misfits); len(misfits) > 0 {
+		tell(at, "Secret", cert.checked.Secret, reconcile.Refusal{Warning: true, Reason: fmt.Sprintf(
+			"the certificate is for %s, and not for %s, for which Ingresses name it: clients refuse it there", some(cert.use().Names), some(misfits))})
 	}
 }
-
-// refuseSecret reports a problem to the Secret.
-func (b *builder) refuseSecret(cert *tlsFile, warning bool, reason string) {
-	b.tell("Secret", cert.Secret, reconcile.Refusal{Reason: reason, Warning: warning})
-}
-
-// date prints an instant to the second.
-func date(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // some lists the first three names, and counts the others.
 func some(names []string) string {
@@ -196,162 +356,43 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// tlsFile is a TLSCertificate in the making.
-type tlsFile struct {
-	TLSCertificate
-	secret  string // namespace/name
-	checked checkedSecret
-	named   int      // how often Ingresses name it
-	full    bool     // a limit refused a host
-	fresh   int      // the step that made it
-	names   []string // the names in the certificate
-	misfits []string // hosts for which Ingresses name it, but that it does not cover
-	bytes   int      // of its Hosts
-	problem string   // why it cannot be used, unless the Secret itself is at fault
+// maxExceptions and maxExceptionBytes bound the exceptions from the wildcards of a
+// certificate. All are in its line of the crt-list, beside the names that maxLine and
+// maxWords bound. For further names HAProxy answers with the wildcard's certificate;
+// requests still go to their own backends.
+const maxExceptions, maxExceptionBytes = 100, 2_500
 
-	isDefault bool // for server names without a certificate
-
-	exceptBytes int // of its Except
-}
-
-// maxLine bounds the TLS hosts of a certificate, in bytes. Their line of the crt-list
-// must fit into a runtime command of HAProxy, which has 16,384 bytes in all. maxWords
-// bounds the words of the line.
-const maxLine, maxWords = 12_000, 1900
-
-func (b *builder) addTLS(field fieldPath, t *networkingv1.IngressTLS) {
-	if t.SecretName == "" {
-		return
-	}
-	cert := b.certificate(field.sub(".secretName"), t.SecretName)
-	if cert == nil {
-		b.keepTLS(field.sub(".secretName"), t)
-		return
-	}
-	cert.named++
-	hosts := t.Hosts
-	if len(hosts) == 0 {
-		hosts, cert.names = cert.names, nil // using them a second time would change nothing
-		b.namesTLS = true
-		b.isLoose(hosts)
-		if len(b.ing.Spec.TLS) == 1 {
-			for i := range b.ing.Spec.Rules {
-				cert.mustCover(b.ing.Spec.Rules[i].Host)
+// exceptions are the names below the wildcards of a certificate that belong to another
+// namespace and have no certificate.
+func (m *Model) exceptions(at *derive.Reads, namespace string, hosts []string) (all []string) {
+	for _, host := range hosts {
+		parent, is := strings.CutPrefix(host, "*.")
+		if !is {
+			continue
+		}
+		below, _ := m.hostsBelow.Get(at, parent)
+		for _, h := range below {
+			if h.Namespace == everybody || h.Namespace == namespace {
+				continue
+			}
+			if _, has := m.tlsHosts.Get(at, h.Name); !has {
+				all = append(all, h.Name)
 			}
 		}
 	}
-	for _, host := range hosts {
-		if problem := hostProblem(host); problem != "" {
-			b.refuse(field.sub(".hosts"), problem)
-		} else if b.owns(field.sub(".hosts"), host) {
-			b.inTurn(claim{tlsHost, host}, cert.File, func() { b.addTLSHost(field.sub(".hosts"), cert, host) })
+	slices.Sort(all)
+	bytes := 0
+	for i, name := range all {
+		if bytes += len(name) + 2; i == maxExceptions || bytes > maxExceptionBytes {
+			return all[:i:i]
 		}
 	}
+	return all
 }
 
-func (b *builder) isLoose(hosts []string) {
-	if b.looseTLS == nil {
-		b.looseTLS = map[string]bool{}
+// belowHost adds a host to those below its parent.
+func belowHost(_ string, h *Host, add func(string, *Host)) {
+	if _, parent, ok := strings.Cut(h.Name, "."); ok && !strings.HasPrefix(h.Name, "*.") {
+		add(parent, h)
 	}
-	for _, host := range hosts {
-		b.looseTLS[host] = true
-	}
-}
-
-// addTLSHost uses a certificate for a host, or refuses that.
-func (b *builder) addTLSHost(field fieldPath, cert *tlsFile, host string) {
-	owner := b.tlsHosts[host]
-	switch {
-	case owner == nil && len(cert.Hosts) >= min(b.limits.HostsPerSecret, maxWords):
-		cert.full = true
-		b.refuse(field, fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret): %s is not served with it",
-			cert.secret, figure(len(cert.Hosts)), host))
-	case owner == nil && cert.bytes+len(host)+1 > maxLine:
-		cert.full = true
-		b.refuse(field, fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them: %s is not served with it",
-			cert.secret, figure(len(cert.Hosts)), figure(maxLine), host))
-	case owner == nil:
-		b.tlsHosts[host] = cert
-		b.tlsWildcard = b.tlsWildcard || host[0] == '*'
-		b.owner.set(claim{tlsHost, host}, holder{b.ing, cert.File})
-		cert.Hosts, cert.bytes = append(cert.Hosts, host), cert.bytes+len(host)+1
-		cert.mustCover(host)
-	case owner != cert:
-		why := "which an older Ingress names"
-		if byAge(b.owner.get(claim{tlsHost, host}).ing, b.ing) > 0 {
-			why = "which serves it already"
-		}
-		b.refuse(field, fmt.Sprintf("%s is served with Secret %s, %s", host, owner.secret, why))
-	}
-}
-
-// mustCover notes a host that the certificate in use does not cover.
-func (c *tlsFile) mustCover(host string) {
-	if host != "" && !c.checked.inUse.covers(host) {
-		c.misfits = append(c.misfits, host)
-	}
-}
-
-// certificate returns the certificate of a Secret, nil if there is no usable one.
-func (b *builder) certificate(field fieldPath, secretName string) *tlsFile {
-	ns := b.ing.Namespace
-	for _, name := range []string{ns, secretName} {
-		if problem := nameProblem(name); problem != "" {
-			b.refuse(field, problem)
-			return nil
-		}
-	}
-	file := certificateName(ns, secretName)
-	cert := b.certs[file]
-	if cert == nil {
-		cert = b.makeCertificate(file, secretName)
-		b.certs[file] = cert
-	}
-	if cert.problem != "" {
-		b.refuse(field, cert.problem)
-	}
-	if cert.File == "" {
-		return nil
-	}
-	return cert
-}
-
-// certificateName returns the file name for a Secret.
-func certificateName(namespace, name string) string {
-	return dataplane.FileName(dataplane.Certificate, namespace+"_"+name)
-}
-
-// makeCertificate reads a Secret, once for all Ingresses that name it.
-func (b *builder) makeCertificate(file, secretName string) *tlsFile {
-	ns := b.ing.Namespace
-	cert := &tlsFile{secret: ns + "/" + secretName, fresh: b.fast.step.number}
-	if b.fast.is {
-		b.fast.step.certs[cert] = true
-	}
-	if b.space.secrets >= b.limits.SecretsPerNamespace {
-		b.space.bit = true
-		cert.problem = fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",
-			ns, figure(b.limits.SecretsPerNamespace), cert.secret)
-		return cert
-	}
-	b.space.secrets++
-	secret, ok := reconcile.ToRender(b.cluster.Excluded, b.cluster.Secret(ns, secretName))
-	switch {
-	case !ok:
-		cert.problem = fmt.Sprintf("Secret %s is in quarantine", cert.secret)
-		return cert
-	case !isForTLS(secret):
-		b.slots.gone(file)
-		cert.problem = fmt.Sprintf("there is no Secret %s of type %s", cert.secret, corev1.SecretTypeTLS)
-		return cert
-	}
-	cert.Secret, cert.checked = secret, b.slots.check(file, secret, b.limits.CertificatesPerSecret, b.now)
-	use := cert.checked.inUse
-	if use == nil {
-		return cert // reportSecrets says why
-	}
-	cert.File, cert.names = file, use.names[:min(len(use.names), maxWords)]
-	b.routes.FileOwners[dataplane.Position{Kind: dataplane.Certificate, Name: file}] = []any{secret}
-	b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: file, Content: use.content})
-	return cert
 }

@@ -48,7 +48,7 @@ func TestBadEditFreesNothing(t *testing.T) {
 					Renderer: &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 						cluster := w.cluster()
 						cluster.Excluded, cluster.Hosts = reconcile.Excluding(ctx), &w.hosts
-						return Build(cluster, &slots).Input(Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}), nil
+						return Build(cluster, &slots).input(Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}), nil
 					}}})
 				require.NoError(t, err)
 				serves := func() string {

@@ -88,13 +88,13 @@ func hostileOptions(t *testing.T, engine *templating.Engine, backends map[string
 		text += one
 	}
 	for i := range routes.Userlists {
-		vars["userlist"] = &routes.Userlists[i]
+		vars["userlist"] = routes.Userlists[i]
 		one := render("haproxy.d/userlist.cfg")
 		backends["~"+routes.Userlists[i].Name] = one
 		text += one
 	}
 	for i := range routes.Patterns {
-		vars["route"] = &routes.Patterns[i]
+		vars["route"] = routes.Patterns[i]
 		require.Len(t, strings.Fields(render("maps/paths_reg.map")), 2)
 	}
 	return text, routes

@@ -156,7 +156,7 @@ func TestWildcardAfterANameBelow(t *testing.T) {
 	for range 2 {
 		r := w.build(t)
 		require.Equal(t, map[string]string{"a.x.test/a/": "evil", "*.x.test/": "shop"}, lines(r))
-		require.Equal(t, []Host{{"*.x.test", "shop"}, {"a.x.test", "evil"}}, r.Hosts, "b.x.test has no paths of its own")
+		require.Equal(t, []Host{{"*.x.test", "shop"}, {"a.x.test", "evil"}}, values(r.Hosts), "b.x.test has no paths of its own")
 		require.Equal(t, []string{"*.x.test"}, r.Certificates[0].Hosts)
 		require.Equal(t, []string{"a.x.test"}, r.Certificates[0].Except, "nor does it get the certificate")
 		w.restart(t, r)
@@ -229,7 +229,7 @@ func TestSharedHosts(t *testing.T) {
 	for range 2 {
 		r := w.build(t)
 		require.Equal(t, map[string]string{"x.test/": "shop", "=x.test/b": "aaa", "a.y.test/": "shop", "b.y.test/": "aaa"}, lines(r))
-		require.Equal(t, []Host{{"a.y.test", "*"}, {"b.y.test", "*"}, {"x.test", "*"}}, r.Hosts)
+		require.Equal(t, []Host{{"a.y.test", "*"}, {"b.y.test", "*"}, {"x.test", "*"}}, values(r.Hosts))
 		require.Equal(t, "Ingress aaa/web: spec.rules[0].http.paths[0].path: Prefix path x.test/ belongs to namespace shop, which claimed it first", r.Refused[0].String())
 		require.Len(t, r.Refused, 2)
 		w.restart(t, deployed)
@@ -293,13 +293,13 @@ func TestHostsInAnyOrder(t *testing.T) {
 
 // have says which namespace has which host.
 func have(h *Hosts) map[string]string {
-	all := map[string]string{}
-	for host, at := range h.last.hosts.base {
-		if at.namespace != "" {
-			all[host] = at.namespace
-		}
+	if h.model != nil {
+		return maps.Collect(h.model.owners.All())
 	}
-	return all
+	if h.previous == nil {
+		return map[string]string{}
+	}
+	return readEarlier(h.previous).owners
 }
 
 func cmpHost(ing *networkingv1.Ingress) string {

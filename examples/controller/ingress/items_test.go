@@ -1,9 +1,6 @@
 package ingress
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -11,41 +8,6 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
-
-// TestItemsStay: the items of a list are its elements in their order, whatever changed
-// before, and one that stays is the same pointer.
-func TestItemsStay(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 16))
-	var routes Routes
-	last := map[Path]any{}
-	for range 300 {
-		var list []Path
-		for key := range r.IntN(30) {
-			if r.IntN(4) > 0 {
-				list = append(list, Path{Key: fmt.Sprintf("%02d", key), Backend: fmt.Sprint(r.IntN(2))})
-			}
-		}
-		next := Routes{Prefix: list}
-		if r.IntN(5) == 0 { // as it was
-			next.Prefix = slices.Clone(routes.Prefix)
-		}
-		next.Keep(&routes)
-		items := next.Input(Settings{}).Each["maps/prefix.map"].Items
-		require.Equal(t, (*Path)(nil), items[0])
-		require.Len(t, items, 1+len(next.Prefix))
-		now := map[Path]any{}
-		for i, item := range items[1:] {
-			p := *item.(*Path)
-			require.Equal(t, next.Prefix[i], p)
-			if before, ok := last[p]; ok {
-				require.Same(t, before, item)
-			}
-			now[p] = item
-		}
-		require.Equal(t, items, next.Input(Settings{}).Each["maps/prefix.map"].Items)
-		routes, last = next, now
-	}
-}
 
 // TestEachOf: templates say by what they print whether they are for one item.
 func TestEachOf(t *testing.T) {

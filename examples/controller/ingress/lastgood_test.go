@@ -75,7 +75,7 @@ func TestLastGoodOfEachKind(t *testing.T) {
 			cluster := w.cluster()
 			cluster.Excluded, cluster.Hosts = reconcile.Excluding(ctx), hosts
 			last = Build(cluster, slots)
-			return last.Input(settings), nil
+			return last.input(settings), nil
 		}}})
 	require.NoError(t, err)
 	once := func() string {

@@ -13,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
 // Operator is what the operator of the controller serves beside Ingresses. It does not
@@ -25,8 +27,6 @@ type Operator struct {
 	TCP          *TCP       // nil: none
 	ExternalName bool       // serve Services of the type ExternalName
 }
-
-func (b *builder) operator() *Operator { return cmp.Or(b.cluster.Operator, &Operator{}) }
 
 // ServiceRef names a port of a Service.
 type ServiceRef struct {
@@ -50,91 +50,103 @@ func ParseServiceRef(s string) (ref ServiceRef, err error) {
 	return ref, nil
 }
 
-func (r ServiceRef) key() portRef {
-	return portRef{serviceName: serviceName{r.Namespace, r.Name}, port: r.Port}
+func (r ServiceRef) ref() portRef {
+	return portRef{Name{Namespace: r.Namespace, Name: r.Name}, r.Port}
 }
 
-// serveOperator adds the operator's services, after all Ingresses.
-func (b *builder) serveOperator() {
-	b.ing = nil
-	b.defaultCertificate()
-	b.defaultBackend()
-	b.serveTCP()
-}
-
-// pin notes a Service of the operator. A Builder builds everything if it, its endpoints
-// or an Ingress to it change. The same applies if any Service of its namespace comes or
-// goes, which may be the intended one.
-func (b *builder) pin(name serviceName) {
-	if b.pinned == nil {
-		b.pinned = map[serviceName]bool{}
-	}
-	b.pinned[name], b.pinned[serviceName{namespace: name.namespace}] = true, true
+// operator is what the operator serves.
+func (m *Model) operator(at *derive.Reads) *Operator {
+	o, _ := m.Operator.Get(at, struct{}{})
+	return cmp.Or(o, &Operator{})
 }
 
 // defaultFile is the certificate for server names without one. No Secret makes a file
 // of that name.
 var defaultFile = dataplane.FileName(dataplane.Certificate, "default") // constant in effect
 
-// defaultCertificate reads the Secret for server names without a certificate.
-func (b *builder) defaultCertificate() {
-	namespace, name, ok := strings.Cut(b.operator().Certificate, "/")
+// defaultCertificate reads the Secret for server names without a certificate; nil: there is none.
+func (m *Model) defaultCertificate(at *derive.Reads, was *checkedSecret) *checkedSecret {
+	namespace, name, ok := strings.Cut(m.operator(at).Certificate, "/")
 	if !ok {
-		return
+		return nil
 	}
-	cert := &tlsFile{secret: namespace + "/" + name, isDefault: true}
-	secret, ok := reconcile.ToRender(b.cluster.Excluded, b.cluster.Secret(namespace, name))
-	if !ok {
-		return // the list of quarantined resources shows it
-	}
-	if !isForTLS(secret) {
-		b.slots.gone(defaultFile)
-		b.tell("Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
+	secret := Name{Namespace: namespace, Name: name}
+	cert := m.checkSecret(at, secret, defaultFile, was)
+	switch {
+	case cert.checked.Secret != nil:
+		m.tellDates(at, cert)
+	case !m.isOut(at, "Secret", secret): // otherwise the list of quarantined resources shows it
+		tell(at, "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
 			Reason: fmt.Sprintf("-default-certificate names it, and there is none of type %s: server names without a certificate are refused", corev1.SecretTypeTLS)})
-		return
 	}
-	cert.Secret, cert.checked = secret, b.slots.check(defaultFile, secret, b.limits.CertificatesPerSecret, b.now)
-	b.certs[defaultFile] = cert
-	if use := cert.checked.inUse; use != nil {
-		cert.File, b.routes.DefaultCertificate = defaultFile, defaultFile
-		b.routes.FileOwners[dataplane.Position{Kind: dataplane.Certificate, Name: defaultFile}] = []any{secret}
-		b.routes.Files = append(b.routes.Files, dataplane.File{Kind: dataplane.Certificate, Name: defaultFile, Content: use.content})
-	}
+	return cert
 }
 
-// defaultBackend makes the backend for requests without a route. If the Service cannot
-// be used, HAProxy answers them as if there were no such backend.
-func (b *builder) defaultBackend() {
-	ref := b.operator().Backend
-	if ref.Name == "" {
+// operatorAsks is what the operator asks for.
+type operatorAsks struct {
+	backends []*backendAsk
+	noRoute  string // the backend for requests without a route; "": none
+}
+
+// askOperator asks for the backends of the operator.
+func (m *Model) askOperator(at *derive.Reads, _ struct{}, o *Operator, _ *operatorAsks) (*operatorAsks, bool) {
+	asks := &operatorAsks{}
+	if o.Backend.Name != "" {
+		m.askDefault(at, o.Backend, asks)
+	}
+	if t := o.TCP; t != nil && t.missing != "" {
+		tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Reason: t.missing})
+	} else if t != nil {
+		m.askTCP(at, t, asks)
+	}
+	return asks, true
+}
+
+// askDefault asks for the backend for requests without a route. If the Service cannot be
+// used, HAProxy answers them as if there were no such backend.
+func (m *Model) askDefault(at *derive.Reads, of ServiceRef, asks *operatorAsks) {
+	name, options, p := m.findBackend(at, of.ref(), nil)
+	if p != nil {
+		tell(at, "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}, reconcile.Refusal{
+			Reason: "-default-backend names it: " + strings.TrimPrefix(p.reason, "answers 503: ") + "; requests without a route get 404", Detail: m.guessFor(at, p, of.ref())})
 		return
 	}
-	b.pin(ref.key().serviceName)
-	b.space = b.spaceOf(ref.Namespace)
-	made := b.made[ref.key()]
-	if made == nil {
-		b.ing = &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace}} // without a name: no Ingress is at fault
-		if found, _, _, _ := b.findBackend(ref.key()); found.problem != nil {
-			made = found
-		} else {
-			made = b.makeBackend(ref.key())
-			b.made[ref.key()] = made
+	asks.noRoute = name
+	asks.backends = append(asks.backends, &backendAsk{backend: name, ref: of.ref(), options: options})
+}
+
+// guessFor suggests the Service that was meant.
+func (m *Model) guessFor(at *derive.Reads, p *problem, ref portRef) string {
+	if !p.missing {
+		return ""
+	}
+	services, _ := m.servicesOfSpace.Get(at, ref.Namespace)
+	return guessOf(ref.Name.Name, services)[ref.Name.Name]
+}
+
+// askTCP asks for the backends of ports, and reports mistakes in the ConfigMap.
+func (m *Model) askTCP(at *derive.Reads, t *TCP, asks *operatorAsks) {
+	for key, problem := range t.problems {
+		tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(key), Reason: problem + ": it is not served"})
+	}
+	for _, s := range t.services {
+		port, ref := strconv.Itoa(int(s.port)), s.ref.ref()
+		name, _, p := m.findBackend(at, ref, nil)
+		if p != nil {
+			tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(port), Detail: m.guessFor(at, p, ref), Warning: p.served,
+				Reason: "connections are closed: " + strings.TrimPrefix(p.reason, "answers 503: ")})
 		}
-		b.ing = nil
+		if name != "" {
+			asks.backends = append(asks.backends, &backendAsk{backend: "tcp-" + port, ref: ref})
+		}
 	}
-	if p := made.problem; p != nil {
-		b.tell("Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name}}, reconcile.Refusal{
-			Reason: "-default-backend names it: " + strings.TrimPrefix(p.reason, "answers 503: ") + "; requests without a route get 404", Detail: p.detail})
-		return
-	}
-	b.routes.NoRoute = made.name
 }
 
 // TCP is the content of a ConfigMap with ports that lead to Services, as in
 // ingress-nginx: "9000": "namespace/service:port". With ":PROXY" behind it, incoming
 // connections begin with the PROXY protocol; with "::PROXY" those to the Service do.
 type TCP struct {
-	Addresses *Addresses // includes these ports
+	Addresses *endpoints.Addresses // includes these ports
 	ConfigMap *corev1.ConfigMap
 	missing   string   // the report if there is no ConfigMap
 	hosts     []string // to listen at
@@ -154,7 +166,7 @@ const maxTCP, lowestTCP = 200, 1024
 
 // ReadTCP reads a ConfigMap; nil: there is none with that name. http is the address for
 // HTTP. HAProxy listens at its hosts.
-func ReadTCP(cm *corev1.ConfigMap, name, http string, rules *Addresses) *TCP {
+func ReadTCP(cm *corev1.ConfigMap, name, http string, rules *endpoints.Addresses) *TCP {
 	t, like := &TCP{Addresses: rules, ConfigMap: cm, problems: map[string]string{}}, uint64(0)
 	for part := range strings.SplitSeq(http, ",") {
 		if _, at, ok := strings.Cut(part, "@"); ok {
@@ -233,106 +245,79 @@ func (s *TCPService) Owners() []any {
 	return []any{s.ConfigMap, s.Service}
 }
 
-func (b *builder) serveTCP() {
-	t := b.operator().TCP
-	if t == nil {
-		return
-	}
-	if t.missing != "" {
-		b.tell("ConfigMap", t.ConfigMap, reconcile.Refusal{Reason: t.missing})
-		return
-	}
-	if _, ok := reconcile.ToRender(b.cluster.Excluded, t.ConfigMap); !ok {
-		return
-	}
-	field := func(key string) string { return fmt.Sprintf("data[%q]", short(key)) }
-	for _, key := range slices.Sorted(maps.Keys(t.problems)) {
-		b.tell("ConfigMap", t.ConfigMap, reconcile.Refusal{Field: field(key), Reason: t.problems[key] + ": it is not served"})
-	}
-	for _, s := range t.services {
-		port := strconv.Itoa(int(s.port))
-		b.pin(s.ref.key().serviceName)
-		made, back := b.stream(s.ref.key(), func(string) string { return "tcp-" + port })
-		if p := made.problem; p != nil {
-			b.tell("ConfigMap", t.ConfigMap, reconcile.Refusal{Field: field(port), Detail: p.detail, Warning: p.served,
-				Reason: "connections are closed: " + strings.TrimPrefix(p.reason, "answers 503: ")})
-		}
-		if back != nil {
-			b.routes.TCP = append(b.routes.TCP, &TCPService{back, strings.Join(t.hosts, ":"+port+",") + ":" + port, s.accepts, s.sends, t.ConfigMap})
+// readPorts adds the ports of the operator's ConfigMap.
+func readPorts(_ struct{}, o *Operator, add func(uint16, tcpService)) {
+	if o.TCP != nil && o.TCP.missing == "" {
+		for _, s := range o.TCP.services {
+			add(s.port, s)
 		}
 	}
 }
 
-// stream makes a backend for connections to a port of a Service. name turns the name of
-// the backend for requests into its name. nil: no Service can have such a name.
-func (b *builder) stream(ref portRef, name func(of string) string) (*madePort, *Backend) {
-	b.space = b.spaceOf(ref.namespace)
-	made, svc, used, ok := b.findBackend(ref)
-	if made.name == "" {
-		return made, nil
+func fieldOfPort(key string) string { return fmt.Sprintf("data[%q]", short(key)) }
+
+// serveTCP makes the service of a port.
+func (m *Model) serveTCP(at *derive.Reads, port uint16, all []tcpService, was *TCPService) (*TCPService, bool) {
+	s, text, t, before := all[0], strconv.Itoa(int(port)), m.operator(at).TCP, (*Backend)(nil)
+	f, ok := m.found.Get(at, "tcp-"+text)
+	if !ok || t == nil {
+		return nil, false
 	}
-	as := name(made.name)
-	if there := b.backends[as]; there != nil {
-		return made, there.Backend
+	if was != nil {
+		before = was.Backend
 	}
-	back := &backend{service: ref.name, of: ref, ing: b.ing}
-	if b.backends[as] = back; ok {
-		b.serving(back, as, svc, used, b.ing).assign(b.slots)
-	} else {
-		back.Backend = b.slots.keep(as, nil, b.ing)
+	back := m.withServers(at, &Backend{Name: "tcp-" + text, Service: f.svc}, f, before)
+	now := &TCPService{back, strings.Join(t.hosts, ":"+text+",") + ":" + text, s.accepts, s.sends, t.ConfigMap}
+	if was != nil && *was == *now {
+		return was, true
 	}
-	return made, back.Backend
+	return now, true
 }
 
-// passes reports whether HAProxy passes TLS connections for the hosts of the current
-// Ingress through.
-func (b *builder) passes() bool {
-	o := &b.options
+// passes reports whether HAProxy passes TLS connections for the hosts of the Ingress through.
+func (r *reading) passes() bool {
+	o := &r.options
 	if !o.Passthrough || o.Closed {
 		return false
 	}
-	b.fast.doubt = true // such an Ingress always causes a full build
 	past := o.Allow != "" || o.Deny != "" || o.Auth.Userlist != "" || o.Rate.Is()
 	if past {
-		b.tell("Ingress", b.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
+		tell(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
 	}
 	return !past
 }
 
-// passedHost is the kind of claims for the TLS connections of a host.
-const passedHost networkingv1.PathType = "TLS passthrough of"
-
 // pass passes the connections for a host through to the first backend of a rule.
-func (b *builder) pass(field fieldPath, host string, paths []networkingv1.HTTPIngressPath) {
+func (r *reading) pass(field fieldPath, host string, paths []networkingv1.HTTPIngressPath) {
+	owner, _ := r.owners.Get(r.at, host)
 	switch {
 	case host == anyHost:
-		b.refuse(field.sub(".host"), "TLS passthrough needs a host: without one, TLS ends at HAProxy")
+		r.refuse(field.sub(".host"), "TLS passthrough needs a host: without one, TLS ends at HAProxy")
 		return
-	case b.owners.hosts.get(host).namespace == everybody:
-		b.refuse(field.sub(".host"), fmt.Sprintf("%s is for all namespaces: its TLS ends at HAProxy", host))
+	case owner == everybody:
+		r.refuse(field.sub(".host"), fmt.Sprintf("%s is for all namespaces: its TLS ends at HAProxy", host))
 		return
 	case len(paths) == 0 || paths[0].Backend.Service == nil:
 		return
 	case len(paths) > 1 || cmp.Or(paths[0].Path, "/") != "/":
-		b.warn(field.sub(".http.paths"), "HAProxy does not read what it passes through: all connections with TLS go to the first Service")
+		r.warn(field.sub(".http.paths"), "HAProxy does not read what it passes through: all connections with TLS go to the first Service")
 	}
 	to := paths[0].Backend.Service
-	ref := portRef{serviceName: serviceName{b.ing.Namespace, to.Name}, port: to.Port}
+	ref := portRef{Name{Namespace: r.ing.Namespace, Name: to.Name}, to.Port}
+	name, _, _ := r.findBackend(r.at, ref, nil) // its path reports what is wrong with it
+	if name == "" {
+		return
+	}
 	field.path, field.end = 0, ""
-	ask := claim{passedHost, host}
-	b.inTurn(ask, "TLS-"+to.Name, func() {
-		b.pin(ref.serviceName)
-		if _, back := b.stream(ref, func(of string) string { return "TLS-" + of }); back != nil && b.claims(field, ask, "TLS-"+to.Name) { // its path reports what is wrong with it
-			b.routes.Passed = append(b.routes.Passed, Path{host, back.Name, b.ing})
-			if !slices.Contains(b.routes.Streams, back) {
-				b.routes.Streams = append(b.routes.Streams, back)
-			}
-		}
-	})
+	stream := "TLS-" + name
+	r.backends = append(r.backends, &backendAsk{stream, ref, nil, r.ing, len(r.backends)})
+	r.add(candidate{line: line{passedHost, host}, field: field, host: host, serves: stream})
 }
 
-// isForTLS reports whether a Secret may have a certificate for clients. Secrets of type
-// Opaque are only for users and CAs, see -opaque-secrets.
-func isForTLS(secret *corev1.Secret) bool {
-	return secret != nil && secret.Type != corev1.SecretTypeOpaque
+// serveStream makes a backend for connections, if a host leads to it.
+func (m *Model) serveStream(at *derive.Reads, name string, f *found, was *Backend) (*Backend, bool) {
+	if hosts, _ := m.passedTo.Get(at, name); hosts == 0 {
+		return nil, false
+	}
+	return m.withServers(at, &Backend{Name: name, Service: f.svc, Ingress: f.ask.ing}, f, was), true
 }

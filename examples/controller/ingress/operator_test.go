@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -23,7 +24,7 @@ func FuzzReadTCP(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, key, value string) {
-		rules := &Addresses{Listeners: Listeners{8080: {netip.Addr{}}}}
+		rules := &endpoints.Addresses{Listeners: endpoints.Listeners{8080: {netip.Addr{}}}}
 		read := ReadTCP(&corev1.ConfigMap{Data: map[string]string{key: value}}, "edge/tcp", ":8080", rules)
 		require.Equal(t, 1, len(read.services)+len(read.problems))
 		for _, s := range read.services {
@@ -50,7 +51,7 @@ func TestBinds(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []Bind{{"[::]:8080", false}}, Settings{}.Binds("[::]:8080"), "for both")
 	require.Equal(t, []Bind{{":8080", false}, {"[::]:8080", true}}, Settings{}.Binds(":8080,[::]:8080"))
-	read := ReadTCP(nil, "edge/tcp", ":8080,ipv6@[::]:8080", &Addresses{})
+	read := ReadTCP(nil, "edge/tcp", ":8080,ipv6@[::]:8080", &endpoints.Addresses{})
 	require.Equal(t, []string{"", "[::]"}, read.hosts)
 }
 
@@ -64,7 +65,7 @@ func TestHTTP3InTemplates(t *testing.T) {
 	engine, err := Compile(os.DirFS("../templates"), layout)
 	require.NoError(t, err)
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-		return w.build().Input(Settings{HTTP: ":8080", HTTPS: ":8443", HTTP3: "quic4", LimitedQUIC: true, AcceptProxy: []string{"10.0.0.0/8"}, Socket: filepath.Join(layout.Base, "run.sock"), HardStopAfter: "30m"}), nil
+		return w.build().input(Settings{HTTP: ":8080", HTTPS: ":8443", HTTP3: "quic4", LimitedQUIC: true, AcceptProxy: []string{"10.0.0.0/8"}, Socket: filepath.Join(layout.Base, "run.sock"), HardStopAfter: "30m"}), nil
 	}}
 	rendered, err := renderer.Render(t.Context())
 	require.NoError(t, err)

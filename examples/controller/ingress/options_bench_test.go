@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/render"
@@ -39,63 +37,36 @@ func BenchmarkAnnotations(b *testing.B) {
 			for b.Loop() {
 				slots := &Slots{}
 				_, err := (&render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-					return Build(w.cluster(), slots).Input(benchSettings), nil
+					return Build(w.cluster(), slots).input(benchSettings), nil
 				}}).Render(b.Context())
 				require.NoError(b, err)
 			}
 		})
-		b.Run(fmt.Sprint(name, "/endpoint/", n), func(b *testing.B) {
-			builder, cluster := &Builder{}, w.cluster()
-			cluster.Hosts = &Hosts{}
-			var routes *Routes
-			r := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) { return routes.Input(benchSettings), nil }}
-			next := func(changes *Changes) {
-				routes = builder.Build(cluster, changes)
-				_, err := r.Render(b.Context())
-				require.NoError(b, err)
-				routes.Accepted()
-			}
-			next(nil)
-			next(nil)
-			next(&Changes{})
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				was, is := w.slices["ns/svc-00001"][0], slice("http", 8080, fmt.Sprintf("192.0.2.%d", 1+i%200))
-				is.Labels = map[string]string{discoveryv1.LabelServiceName: "svc-00001"}
-				was.Labels = is.Labels
-				w.slices["ns/svc-00001"] = []*discoveryv1.EndpointSlice{is}
-				next(&Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}})
-				i++
-			}
-			require.Equal(b, 2, builder.whole)
-		})
-		b.Run(fmt.Sprint(name, "/ingress/", n), func(b *testing.B) {
-			builder, cluster := &Builder{}, w.cluster()
-			cluster.Hosts = &Hosts{}
-			var routes *Routes
-			r := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) { return routes.Input(benchSettings), nil }}
-			next := func(changes *Changes) {
-				routes = builder.Build(cluster, changes)
-				_, err := r.Render(b.Context())
-				require.NoError(b, err)
-				routes.Accepted()
-			}
-			next(nil)
-			next(nil)
-			next(&Changes{})
-			b.ReportAllocs()
-			i := 0
-			for b.Loop() {
-				was, is := w.ingresses[1], w.ingresses[1].DeepCopy()
-				if name == "five" {
-					is.Annotations[nginx+"proxy-read-timeout"] = fmt.Sprint(1 + i%200)
+		change := func(what string, change func(s *state, i int)) {
+			b.Run(fmt.Sprint(name, "/", what, "/", n), func(b *testing.B) {
+				s := newBench(w)
+				var routes *Routes
+				r := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) { return routes.Input(benchSettings), nil }}
+				next := func(i int) {
+					change(s, i)
+					routes = s.routes(b)
+					_, err := r.Render(b.Context())
+					require.NoError(b, err)
 				}
-				w.ingresses[1] = is
-				next(&Changes{Ingresses: []Change[networkingv1.Ingress]{{was, is}}})
-				i++
+				next(0)
+				b.ReportAllocs()
+				for i := 1; b.Loop(); i++ {
+					next(i)
+				}
+			})
+		}
+		change("endpoint", func(s *state, i int) { s.setEndpoint("svc-00001", i) })
+		change("ingress", func(s *state, i int) {
+			is := w.ingresses[1].DeepCopy()
+			if name == "five" {
+				is.Annotations[nginx+"proxy-read-timeout"] = fmt.Sprint(1 + i%200)
 			}
-			require.Equal(b, 2, builder.whole)
+			s.model.Ingresses.Set(nameOf(is), is)
 		})
 	}
 }

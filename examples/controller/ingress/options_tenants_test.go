@@ -136,14 +136,9 @@ func TestSameBackendByOptionsOfBoth(t *testing.T) {
 	w.services["ns/a"].Annotations = one.Annotations
 	c := w.cluster()
 	c.Hosts = &Hosts{}
-	builder := &Builder{}
-	builder.Build(c, nil).Accepted()
-	builder.Build(c, nil).Accepted()
-	was, is := w.slices["ns/a"][0], slice("http", 8080, "192.0.2.7")
-	is.Labels = map[string]string{discoveryv1.LabelServiceName: "a"}
-	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{is}
-	routes := builder.Build(c, &Changes{Slices: []Change[discoveryv1.EndpointSlice]{{was, is}}})
-	require.Equal(t, 1, builder.changed)
+	Build(c, &Slots{}).Accepted()
+	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.7")}
+	routes := Build(c, &Slots{})
 	require.Len(t, routes.Backends, 1)
 	require.Equal(t, "192.0.2.7:8080", routes.Backends[0].Servers[0].Address)
 }

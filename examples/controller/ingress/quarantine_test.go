@@ -59,15 +59,11 @@ func BenchmarkQuarantine(b *testing.B) {
 	settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 	validator := &validate.Validator{}
 	var renders, checks atomic.Int32
-	var last *Routes
 	templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 		renders.Add(1)
 		cluster := w.cluster()
 		cluster.Excluded = reconcile.Excluding(ctx)
-		routes := Build(cluster, slots)
-		routes.Keep(last)
-		last = routes
-		return routes.Input(settings), nil
+		return Build(cluster, slots).input(settings), nil
 	}}
 	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: reconcile.ValidatorFunc(
 		func(ctx context.Context, cfg *dataplane.Config) error {
@@ -130,7 +126,7 @@ func BenchmarkQuarantineMany(b *testing.B) {
 					renders.Add(1)
 					cluster := w.cluster()
 					cluster.Excluded = reconcile.Excluding(ctx)
-					return Build(cluster, slots).Input(settings), nil
+					return Build(cluster, slots).input(settings), nil
 				}}
 				loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: &validate.Validator{}})
 				require.NoError(b, err)

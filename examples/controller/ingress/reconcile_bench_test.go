@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -16,12 +15,12 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-// changing are routes of which one thing differs at each step.
+// changing is a cluster of which one thing differs at each step.
 type changing struct {
-	routes *Routes
-	gone   *Backend      // that comes in the next step; nil: the one in the middle goes
-	input  time.Duration // that took so far
-	cpu    time.Duration // of the process before
+	*state
+	world *world
+	input time.Duration // that took so far
+	cpu   time.Duration // of the process before
 }
 
 // cpu is what the process has used. It does not grow with what others do.
@@ -32,52 +31,35 @@ func cpu() time.Duration {
 }
 
 func newChanging(n int) *changing {
-	return &changing{routes: Build(manyIngresses(n).cluster(), &Slots{})}
+	w := manyIngresses(n)
+	return &changing{state: newBench(w), world: w}
 }
 
 // moves gives a server of the backend in the middle another address.
-func (c *changing) moves(i int) *Routes {
-	next := *c.routes
-	at := len(next.Backends) / 2
-	b := *next.Backends[at]
-	b.Servers = slices.Clone(b.Servers)
-	b.Servers[0].Address = fmt.Sprintf("192.0.2.%d:8080", 1+i%200)
-	next.Backends = slices.Clone(next.Backends)
-	next.Backends[at] = &b
-	return &next
+func (c *changing) moves(i int) {
+	c.setEndpoint(c.world.ingresses[len(c.world.ingresses)/2].Name, i)
 }
 
-// comes has the backend in the middle come or go, with its host and its path.
-func (c *changing) comes(int) *Routes {
-	next := *c.routes
-	at := len(next.Backends) / 2
-	if c.gone == nil {
-		c.gone = next.Backends[at]
-		next.Backends = slices.Delete(slices.Clone(next.Backends), at, at+1)
-		next.Hosts = slices.Delete(slices.Clone(next.Hosts), at, at+1)
-		next.Prefix = slices.Delete(slices.Clone(next.Prefix), at, at+1)
+// comes has the Ingress in the middle come or go.
+func (c *changing) comes(i int) {
+	ing := c.world.ingresses[len(c.world.ingresses)/2]
+	if i%2 == 0 {
+		c.model.Ingresses.Delete(nameOf(ing))
 	} else {
-		name := c.gone.Ingress.Name + ".test"
-		next.Backends = slices.Insert(slices.Clone(next.Backends), at, c.gone)
-		next.Hosts = slices.Insert(slices.Clone(next.Hosts), at, Host{name, "ns"})
-		next.Prefix = slices.Insert(slices.Clone(next.Prefix), at, Path{name + "/", c.gone.Name, c.gone.Ingress})
-		c.gone = nil
+		c.model.Ingresses.Set(nameOf(ing), ing)
 	}
-	return &next
 }
 
 // templates render what change makes of the routes.
-func (c *changing) templates(tb testing.TB, change func(i int) *Routes) *render.Templates {
+func (c *changing) templates(tb testing.TB, change func(i int)) *render.Templates {
 	engine, err := Compile(os.DirFS("../templates"), dataplane.Layout{})
 	require.NoError(tb, err)
 	i := 0
 	return &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) {
 		began := time.Now()
 		i++
-		next := change(i)
-		next.Keep(c.routes)
-		c.routes = next
-		in := next.Input(benchSettings)
+		change(i)
+		in := c.routes(tb).Input(benchSettings)
 		c.input += time.Since(began)
 		return in, nil
 	}}

@@ -27,40 +27,7 @@ func TestAnExceptionEnds(t *testing.T) {
 	require.Equal(t, []string{"a.x.test"}, before.Certificates[0].Except)
 	w.ingresses = w.ingresses[1:]
 	after := w.build(t)
-	after.Keep(before)
 	require.Empty(t, after.Certificates[0].Except)
-}
-
-// TestQuarantineKeepsNoMemory: while something is in quarantine, or no configuration is
-// accepted, backends and certificates that are gone do not stay in memory.
-func TestQuarantineKeepsNoMemory(t *testing.T) {
-	for _, accepted := range []bool{true, false} {
-		t.Run(fmt.Sprint("accepted ", accepted), func(t *testing.T) { keepsNoMemory(t, accepted) })
-	}
-}
-
-func keepsNoMemory(t *testing.T, accepted bool) {
-	bad := by("evil", 1, ingress("bad"))
-	w := newTenants(bad)
-	slots := &Slots{}
-	r, _ := reconcile.ResourceOf(bad)
-	for i := range 200 {
-		churn := by("evil", 2, ingress("churn"))
-		for j := range 50 {
-			churn.Spec.Rules = append(churn.Spec.Rules, rule("x.test", path(exact, fmt.Sprintf("/%d", j), fmt.Sprintf("s%d-%d", i, j))))
-		}
-		w.ingresses = []*networkingv1.Ingress{bad, churn}
-		c := w.cluster()
-		c.Hosts = &w.hosts
-		if accepted {
-			c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), r))
-		}
-		if r := Build(c, slots); accepted {
-			r.Accepted()
-		}
-	}
-	require.Less(t, len(slots.held), 5000)
-	require.Less(t, len(slots.last), 5000)
 }
 
 // TestATrialForgetsNoServer: a render that leaves out most of a cluster takes no name
@@ -71,9 +38,9 @@ func TestATrialForgetsNoServer(t *testing.T) {
 	for i := range 4000 {
 		w.ingresses = append(w.ingresses, by(fmt.Sprintf("ns%d", i), 2, ingress("one", rule(fmt.Sprintf("h%d.test", i), path(prefix, "/", "none")))))
 	}
-	slots := &Slots{}
 	build := func(quarantined ...*networkingv1.Ingress) []Server {
 		c := w.cluster()
+		c.Hosts = &w.hosts
 		if len(quarantined) > 0 {
 			var out []reconcile.Resource
 			for _, ing := range quarantined {
@@ -82,7 +49,11 @@ func TestATrialForgetsNoServer(t *testing.T) {
 			}
 			c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), out...))
 		}
-		for _, b := range Build(c, slots).Backends {
+		r := Build(c, &Slots{})
+		if len(quarantined) == 0 {
+			r.Accepted()
+		}
+		for _, b := range r.Backends {
 			if b.Name == "shop_a_80" {
 				return b.Servers
 			}

@@ -13,78 +13,41 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
 // Routes is the meaning of all Ingresses together. The templates print it.
 type Routes struct {
-	Hosts              []Host // all claimed hosts
-	Wildcards          []Host // the wildcards among them as ".demo.test", the longest first
-	Exact              []Path // Key: host and path, as a request has them
-	Prefix             []Path // Key: the beginning of host, path and "/"
-	Patterns           []Path // Key: a regular expression of host and path, the longest first
-	Canaries           []Canary
-	Userlists          []Userlist
+	Hosts              []*Host // all claimed hosts
+	Wildcards          []*Host // the wildcards among them as ".demo.test", the longest first
+	Exact              []*Path // Key: host and path, as a request has them
+	Prefix             []*Path // Key: the beginning of host, path and "/"
+	Patterns           []*Path // Key: a regular expression of host and path, the longest first
+	Canaries           []*Canary
+	Userlists          []*Userlist
 	Backends           []*Backend
-	Certificates       []TLSCertificate
+	Certificates       []*TLSCertificate
 	DefaultCertificate string                // file, for server names without a certificate; "": they are refused
 	Default            string                // backend for requests that no rule matches, "" if none
 	DefaultOf          *networkingv1.Ingress // names the default backend; nil: none
 	NoRoute            string                // the operator's backend for requests without a route, "" if none
 	TCP                []*TCPService
-	Passed             []Path     // Key: a host whose TLS connections go to Backend
+	Passed             []*Path    // Key: a host whose TLS connections go to Backend
 	Streams            []*Backend // the backends of Passed
 	Files              []dataplane.File
 	FileOwners         map[dataplane.Position][]any // the objects from which a file was made
 	Refused            []reconcile.Refusal
 
 	Expiry time.Time // the earliest end of a certificate in use; zero: none is in use
-	Next   time.Time // when to call Build again because of the dates of certificates; zero: never
+	Next   time.Time // when to call [Model.Routes] again because of the dates of certificates; zero: never
 
-	accept func() // see Accepted
-	lists  *lists // as items; shared with the last routes
-}
-
-// Accepted makes the Hosts and the Slots of [Build] remember these routes. Call it once
-// they are the valid configuration, and not if they are only tried. A bad edit that
-// drops a host must not free it, because the earlier version still serves it.
-func (r *Routes) Accepted() {
-	if r.accept != nil {
-		r.accept()
-	}
-	r.accept = nil
-}
-
-// Keep takes over each equal list from the last routes, so that unchanged parts are not
-// rendered again.
-func (r *Routes) Keep(last *Routes) {
-	if last == nil {
-		return
-	}
-	r.lists = last.lists
-	if slices.Equal(r.Hosts, last.Hosts) {
-		r.Hosts = last.Hosts
-	}
-	if slices.Equal(r.Wildcards, last.Wildcards) {
-		r.Wildcards = last.Wildcards
-	}
-	if slices.Equal(r.Exact, last.Exact) {
-		r.Exact = last.Exact
-	}
-	if slices.Equal(r.Prefix, last.Prefix) {
-		r.Prefix = last.Prefix
-	}
-	if slices.Equal(r.Patterns, last.Patterns) {
-		r.Patterns = last.Patterns
-	}
-	if slices.EqualFunc(r.Certificates, last.Certificates, func(a, b TLSCertificate) bool { return a.equal(&b) }) {
-		r.Certificates = last.Certificates
-	}
+	items map[string][]any // the lists as items of templates, by entry
 }
 
 // Served yields the Ingresses that are at least partly served, some of them several times.
 func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 	return func(yield func(*networkingv1.Ingress) bool) {
-		for _, list := range [][]Path{r.Exact, r.Prefix, r.Patterns, r.Passed} {
+		for _, list := range [][]*Path{r.Exact, r.Prefix, r.Patterns, r.Passed} {
 			for _, p := range list {
 				if !yield(p.Ingress) {
 					return
@@ -108,14 +71,14 @@ type Path struct {
 	Ingress      *networkingv1.Ingress // that claims it
 }
 
-func (p Path) compare(other Path) int { return cmp.Compare(p.Key, other.Key) }
+func (p *Path) compare(other *Path) int { return cmp.Compare(p.Key, other.Key) }
 
-func (p Path) byLength(other Path) int {
+func (p *Path) byLength(other *Path) int {
 	return cmp.Or(cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
 }
 
 // Names are for the access log: "namespace/ingress|namespace/service:port".
-func (p Path) Names() string { return namesOfRoute(p.Ingress, p.Backend) }
+func (p *Path) Names() string { return namesOfRoute(p.Ingress, p.Backend) }
 
 // defaultNames are the names for the default backend, "" if there is none.
 func (r *Routes) defaultNames() string {
@@ -131,7 +94,7 @@ func namesOfRoute(ing *networkingv1.Ingress, backend string) string {
 }
 
 // Owners makes the Ingress answer for mistakes in the line.
-func (p Path) Owners() []any { return []any{p.Ingress} }
+func (p *Path) Owners() []any { return []any{p.Ingress} }
 
 // Backend is a port of a Service.
 type Backend struct {
@@ -140,6 +103,14 @@ type Backend struct {
 	Options *annotation.Options   // of annotations; nil: none
 	Service *corev1.Service       // nil if it does not exist
 	Ingress *networkingv1.Ingress // the oldest that names it
+
+	slots endpoints.Slots // who has which server
+}
+
+// equal compares all that templates see, and who has which server.
+func (b *Backend) equal(other *Backend) bool {
+	return b.Name == other.Name && b.Service == other.Service && b.Ingress == other.Ingress && equal(b.Options, other.Options) &&
+		slices.Equal(b.Servers, other.Servers) && slices.Equal(b.slots, other.slots)
 }
 
 func (b *Backend) compare(other *Backend) int { return cmp.Compare(b.Name, other.Name) }
@@ -154,12 +125,7 @@ func (b *Backend) Owners() []any {
 }
 
 // Server is an endpoint of a Service. It keeps its name.
-type Server struct {
-	Name     string // "s1"
-	Address  string // "192.0.2.1:8080"
-	Disabled bool   // a spare server that waits for an endpoint
-	Resolved bool   // HAProxy looks up its host, the name of an ExternalName
-}
+type Server = endpoints.Server
 
 // TLSCertificate is a line of the crt-list.
 type TLSCertificate struct {
@@ -169,11 +135,11 @@ type TLSCertificate struct {
 	Secret *corev1.Secret
 }
 
-func (c TLSCertificate) compare(other TLSCertificate) int { return cmp.Compare(c.File, other.File) }
+func (c *TLSCertificate) compare(other *TLSCertificate) int { return cmp.Compare(c.File, other.File) }
 
 func compareFiles(x, y dataplane.File) int {
 	return cmp.Or(cmp.Compare(x.Name, y.Name), cmp.Compare(x.Kind, y.Kind))
 }
 
 // Owners makes the Secret answer for mistakes in the certificate.
-func (c TLSCertificate) Owners() []any { return []any{c.Secret} }
+func (c *TLSCertificate) Owners() []any { return []any{c.Secret} }

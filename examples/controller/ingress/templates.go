@@ -68,8 +68,6 @@ func (r *Routes) Input(settings Settings) *render.Input {
 		Files:   r.Files,
 		Owners:  r.FileOwners,
 		Refused: r.Refused,
-
-		Accepted: r.Accepted,
 	}
 	maps.Copy(in.Vars, render.HostVars())
 	return in
@@ -88,118 +86,93 @@ func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 	})
 }
 
-// lists holds the routes as items of templates. Successive routes share it, so an
-// unchanged item keeps its pointer, and only the others are rendered.
-type lists struct {
-	backends         itemsOf[*Backend]
-	exact, prefix    itemsOf[Path]
-	patterns         itemsOf[Path]
-	userlists        itemsOf[Userlist]
-	passed           itemsOf[Path]
-	hosts, wildcards itemsOf[Host]
-	certificates     itemsOf[TLSCertificate]
-}
-
-// itemsOf are the items of a sorted list. A nil item stands before them for the head of
-// the file.
-type itemsOf[T any] struct {
-	list []T
-	all  []any
-}
-
-// take makes the items of a list. It keeps the items that equal one of the last list.
-func (it *itemsOf[T]) take(list []T, compare func(a, b T) int, equal func(a, b *T) bool) []any {
-	old, were := it.list, it.all
-	if were != nil && len(list) == len(old) && (len(old) == 0 || &list[0] == &old[0]) {
-		return were
-	}
-	all, j := make([]any, 1, len(list)+1), 0
-	all[0] = (*T)(nil)
-	for i := range list {
-		for j < len(old) && compare(old[j], list[i]) < 0 {
-			j++
-		}
-		if j < len(old) && equal(&old[j], &list[i]) {
-			all = append(all, were[j+1])
-			continue
-		}
-		item := list[i] // a pointer into the list would keep all of it alive
-		all = append(all, &item)
-	}
-	it.list, it.all = list, all
-	return all
-}
-
-// takeBackends is take for pointers, without a head.
-func (l *lists) takeBackends(list []*Backend) []any {
-	it := &l.backends
-	if len(list) == len(it.list) && (len(list) == 0 || &list[0] == &it.list[0]) {
-		return it.all
-	}
-	it.list, it.all = list, make([]any, len(list))
-	for i, b := range list {
-		it.all[i] = b
-	}
-	return it.all
-}
-
-func itemsOfTCP(list []*TCPService) []any {
-	all := make([]any, len(list))
-	for i, s := range list {
-		all[i] = s
-	}
-	return all
-}
-
-func same[T comparable](a, b *T) bool { return *a == *b }
-
 func (c *TLSCertificate) equal(d *TLSCertificate) bool {
 	return c.File == d.File && c.Secret == d.Secret && slices.Equal(c.Hosts, d.Hosts) && slices.Equal(c.Except, d.Except)
 }
 
-// each returns the entries that can be rendered for each item of a list.
-func (r *Routes) each(settings Settings) map[string]render.Each {
-	if r.lists == nil {
-		r.lists = &lists{}
+// itemsOf makes a list of the items of templates. It takes over the last one if the list is
+// the same. head: a nil item stands before them for the head of a file.
+func itemsOf[T any](list []*T, last []*T, items []any, head bool) []any {
+	if items != nil && len(list) == len(last) && (len(list) == 0 || &list[0] == &last[0]) {
+		return items
 	}
-	l := r.lists
-	exact, prefix := l.exact.take(r.Exact, Path.compare, same), l.prefix.take(r.Prefix, Path.compare, same)
-	patterns := l.patterns.take(r.Patterns, Path.byLength, same)
-	exactNames, prefixNames, patternNames := exact, prefix, patterns
-	if settings.AccessLog == "" {
-		exactNames, prefixNames, patternNames = exact[:1], prefix[:1], patterns[:1]
+	all := make([]any, 0, len(list)+1)
+	if head {
+		all = append(all, (*T)(nil))
 	}
-	return map[string]render.Each{
-		"maps/passed.map":            {Var: "route", Items: l.passed.take(r.Passed, Path.compare, same)},
-		TCPEntry:                     {Var: "tcp", Items: itemsOfTCP(r.TCP)},
-		BackendEntry:                 {Var: "backend", Items: l.takeBackends(r.Backends)},
-		"maps/paths_reg.map":         {Var: "route", Items: patterns},
-		"haproxy.d/userlist.cfg":     {Var: "userlist", Items: l.userlists.take(r.Userlists, Userlist.compare, (*Userlist).equal)},
-		"maps/exact.map":             {Var: "route", Items: exact},
-		"maps/prefix.map":            {Var: "route", Items: prefix},
-		"maps/names-exact.map":       {Var: "route", Items: exactNames},
-		"maps/names-prefix.map":      {Var: "route", Items: prefixNames},
-		"maps/names_reg.map":         {Var: "route", Items: patternNames},
-		"maps/hosts.map":             {Var: "host", Items: l.hosts.take(r.Hosts, Host.compare, same)},
-		"maps/wildcards.map":         {Var: "host", Items: l.wildcards.take(r.Wildcards, Host.byLength, same)},
-		"crt-lists/certificates.txt": {Var: "certificate", Items: l.certificates.take(r.Certificates, TLSCertificate.compare, (*TLSCertificate).equal)},
+	for _, one := range list {
+		all = append(all, one)
+	}
+	return all
+}
+
+// makeItems makes the lists as items. Those that are as in the last routes share their memory.
+func (r *Routes) makeItems(last *Routes) {
+	if last == nil {
+		last = &Routes{}
+	}
+	was := last.items
+	r.items = map[string][]any{
+		"passed":       itemsOf(r.Passed, last.Passed, was["passed"], true),
+		"tcp":          itemsOf(r.TCP, last.TCP, was["tcp"], false),
+		"backends":     itemsOf(r.Backends, last.Backends, was["backends"], false),
+		"patterns":     itemsOf(r.Patterns, last.Patterns, was["patterns"], true),
+		"userlists":    itemsOf(r.Userlists, last.Userlists, was["userlists"], true),
+		"exact":        itemsOf(r.Exact, last.Exact, was["exact"], true),
+		"prefix":       itemsOf(r.Prefix, last.Prefix, was["prefix"], true),
+		"hosts":        itemsOf(r.Hosts, last.Hosts, was["hosts"], true),
+		"wildcards":    itemsOf(r.Wildcards, last.Wildcards, was["wildcards"], true),
+		"certificates": itemsOf(r.Certificates, last.Certificates, was["certificates"], true),
 	}
 }
 
-// listOf names the variable with the whole list of an entry.
-var listOf = map[string]string{ // constant in effect
-	"maps/exact.map": "exact", "maps/prefix.map": "prefix", "maps/paths_reg.map": "patterns", "haproxy.d/userlist.cfg": "userlists", "maps/hosts.map": "hosts", "maps/wildcards.map": "wildcards",
-	"maps/passed.map": "passed", "maps/names-exact.map": "exact", "maps/names-prefix.map": "prefix", "maps/names_reg.map": "patterns",
-	"crt-lists/certificates.txt": "certificates",
+// each returns the entries that can be rendered for each item of a list.
+func (r *Routes) each(settings Settings) map[string]render.Each {
+	if r.items == nil {
+		r.makeItems(nil)
+	}
+	all := map[string]render.Each{}
+	for entry, list := range listOf {
+		items := r.items[list.name]
+		if list.names && settings.AccessLog == "" {
+			items = items[:1]
+		}
+		all[entry] = render.Each{Var: list.item, Items: items}
+	}
+	return all
+}
+
+// itemList names the variables of an entry: for the whole list, and for one item.
+type itemList struct {
+	name, item string
+	names      bool // only the access log needs it
+	both       bool // the template for one item may use the whole list, too
+}
+
+// listOf has the entries that can be rendered for each item of a list.
+var listOf = map[string]itemList{ // constant in effect
+	"maps/exact.map":             {name: "exact", item: "route"},
+	"maps/prefix.map":            {name: "prefix", item: "route"},
+	"maps/paths_reg.map":         {name: "patterns", item: "route"},
+	"maps/names-exact.map":       {name: "exact", item: "route", names: true},
+	"maps/names-prefix.map":      {name: "prefix", item: "route", names: true},
+	"maps/names_reg.map":         {name: "patterns", item: "route", names: true},
+	"maps/passed.map":            {name: "passed", item: "route"},
+	"maps/hosts.map":             {name: "hosts", item: "host"},
+	"maps/wildcards.map":         {name: "wildcards", item: "host"},
+	"haproxy.d/userlist.cfg":     {name: "userlists", item: "userlist"},
+	"crt-lists/certificates.txt": {name: "certificates", item: "certificate"},
+	TCPEntry:                     {name: "tcp", item: "tcp", both: true},
+	BackendEntry:                 {name: "backends", item: "backend", both: true},
 }
 
 // EachOf reports for each entry whether its template is written for one item. Other
 // templates use the list; a user's own templates may do either.
 func EachOf(engine *templating.Engine) map[string]bool {
 	entries := map[string]bool{}
-	for entry, each := range new(Routes).each(Settings{}) {
+	for entry, list := range listOf {
 		uses := engine.Uses(entry)
-		entries[entry] = slices.Contains(uses, each.Var) && !slices.Contains(uses, listOf[entry])
+		entries[entry] = slices.Contains(uses, list.item) && (list.both || !slices.Contains(uses, list.name))
 	}
 	return entries
 }

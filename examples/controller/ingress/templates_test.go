@@ -20,7 +20,7 @@ func renderRoutes(t *testing.T, layout dataplane.Layout, routes *Routes) *datapl
 	engine, err := Compile(os.DirFS("../templates"), layout)
 	require.NoError(t, err)
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-		return routes.Input(Settings{HTTP: ":8080", HTTPS: ":8443",
+		return routes.input(Settings{HTTP: ":8080", HTTPS: ":8443",
 			Socket: filepath.Join(layout.Base, "run.sock"), TLSSocket: filepath.Join(layout.Base, "tls.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
 	}}
 	require.NoError(t, renderer.Check())

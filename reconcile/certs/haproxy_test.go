@@ -1,4 +1,4 @@
-package ingress
+package certs
 
 import (
 	"bufio"
@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/hapticsdk/haptic/examples/controller/tlspair"
 )
 
 // stricter are the certificates that HAProxy takes and we do not, and why.
@@ -43,7 +41,7 @@ func TestCertificatesAsHAProxySeesThem(t *testing.T) {
 	for _, kind := range kinds {
 		name, both, _ := strings.Cut(kind, "\n")
 		t.Run(name, func(t *testing.T) {
-			content, _, err := tlspair.File([]byte(both), []byte(both), 10)
+			content, _, err := File([]byte(both), []byte(both), 10)
 			if err == nil {
 				require.NoError(t, h.check(t, content))
 				require.NoError(t, h.change(t, content))
@@ -78,7 +76,7 @@ func TestDamagedCertificatesAsHAProxySeesThem(t *testing.T) {
 			block.Bytes[r.IntN(len(block.Bytes))] = byte(r.IntN(256))
 		}
 		damaged := append(encpem.EncodeToMemory(block), rest...)
-		content, _, err := tlspair.File(damaged, damaged, 10)
+		content, _, err := File(damaged, damaged, 10)
 		if err != nil {
 			continue
 		}
@@ -90,7 +88,7 @@ func TestDamagedCertificatesAsHAProxySeesThem(t *testing.T) {
 
 func TestALongChain(t *testing.T) {
 	crt, key := certificate(t)
-	_, _, err := tlspair.File([]byte(strings.Repeat(string(crt), 1000)), key, 10)
+	_, _, err := File([]byte(strings.Repeat(string(crt), 1000)), key, 10)
 	require.ErrorContains(t, err, "a chain of 1,000 certificates, more than the 10 of one Secret (certificates-per-secret)")
 }
 
@@ -103,7 +101,7 @@ func startHAProxy(t *testing.T) *haproxy {
 	require.NoError(t, err)
 	h := &haproxy{binary, t.TempDir()}
 	crt, key := certificate(t)
-	good, _, err := tlspair.File(crt, key, 1)
+	good, _, err := File(crt, key, 1)
 	require.NoError(t, err)
 	h.write(t, "run", good)
 	cmd := exec.CommandContext(t.Context(), binary, "-db", "-f", filepath.Join(h.dir, "run.cfg"))

@@ -1,5 +1,4 @@
-// Package tlspair checks whether HAProxy takes a certificate and its key.
-package tlspair
+package certs
 
 import (
 	"bytes"
@@ -15,9 +14,10 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // minRSA and maxRSA bound RSA keys, in bits. OpenSSL takes no shorter one at its
@@ -39,7 +39,7 @@ const MaxChainBytes = 100_000
 func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
 	for block, rest := pem.Decode(key); block != nil; block, rest = pem.Decode(rest) {
 		if n := len(block.Bytes); n > maxKeyBytes {
-			return nil, nil, fmt.Errorf("a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, figure(n), figure(maxKeyBytes), figure(maxRSA))
+			return nil, nil, fmt.Errorf("a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, limits.Figure(n), limits.Figure(maxKeyBytes), limits.Figure(maxRSA))
 		}
 	}
 	chain, size := 0, 0
@@ -50,9 +50,9 @@ func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate
 	}
 	switch {
 	case chain > maxChain:
-		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", figure(chain), figure(maxChain))
+		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", limits.Figure(chain), limits.Figure(maxChain))
 	case size > MaxChainBytes:
-		return nil, nil, fmt.Errorf("%s has certificates of %s bytes, more than the %s that clients take", corev1.TLSCertKey, figure(size), figure(MaxChainBytes))
+		return nil, nil, fmt.Errorf("%s has certificates of %s bytes, more than the %s that clients take", corev1.TLSCertKey, limits.Figure(size), limits.Figure(MaxChainBytes))
 	}
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {
@@ -131,7 +131,7 @@ func checkStrength(c *x509.Certificate) error {
 	switch key := c.PublicKey.(type) {
 	case *rsa.PublicKey:
 		if bits := key.N.BitLen(); bits < minRSA || bits > maxRSA {
-			return fmt.Errorf("an RSA key of %s bits, from %s to %s are taken", figure(bits), figure(minRSA), figure(maxRSA))
+			return fmt.Errorf("an RSA key of %s bits, from %s to %s are taken", limits.Figure(bits), limits.Figure(minRSA), limits.Figure(maxRSA))
 		}
 	case *ecdsa.PublicKey, ed25519.PublicKey:
 	default:
@@ -182,12 +182,4 @@ func signsItself(c *x509.Certificate) bool {
 		}
 	}
 	return bytes.Equal(c.RawIssuer, c.RawSubject)
-}
-
-// figure prints 12345 as "12,345".
-func figure(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return fmt.Sprintf("%s,%03d", figure(n/1000), n%1000)
 }

@@ -1,4 +1,4 @@
-package ingress
+package certs
 
 import (
 	"crypto/ecdsa"
@@ -13,8 +13,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/hapticsdk/haptic/examples/controller/tlspair"
 )
 
 // hugePair makes a certificate and an RSA key that fits it, of factors that are odd.
@@ -47,13 +45,13 @@ func hugePair(tb testing.TB, bits int) (crt, key []byte) {
 // TestAHugeKeyIsNotRead: one of 200 KB took 2.4 s, in which no other change was served.
 func TestAHugeKeyIsNotRead(t *testing.T) {
 	crt, key := hugePair(t, 65536)
-	_, _, err := tlspair.File(crt, key, 10)
+	_, _, err := File(crt, key, 10)
 	require.ErrorContains(t, err, "a block of tls.key has ")
 	require.ErrorContains(t, err, " bytes, more than the 8,192 that are read: RSA keys have at most 4,096 bits")
-	_, _, err = tlspair.File(crt, append([]byte("-----BEGIN X-----\nAAAA\n-----END X-----\n"), key...), 10)
+	_, _, err = File(crt, append([]byte("-----BEGIN X-----\nAAAA\n-----END X-----\n"), key...), 10)
 	require.ErrorContains(t, err, "more than the 8,192 that are read")
 	crt, key = hugePair(t, 8192)
-	_, _, err = tlspair.File(crt, key, 10)
+	_, _, err = File(crt, key, 10)
 	require.ErrorContains(t, err, " bits, from 2,048 to 4,096 are taken")
 }
 
@@ -68,6 +66,6 @@ func TestAHugeCertificateIsNotRead(t *testing.T) {
 	cert, err := x509.CreateCertificate(rand.Reader, text, text, &signer.PublicKey, signer)
 	require.NoError(t, err)
 	_, key := certificate(t)
-	_, _, err = tlspair.File(encpem.EncodeToMemory(&encpem.Block{Type: "CERTIFICATE", Bytes: cert}), key, 10)
+	_, _, err = File(encpem.EncodeToMemory(&encpem.Block{Type: "CERTIFICATE", Bytes: cert}), key, 10)
 	require.ErrorContains(t, err, "bytes, more than the 100,000 that clients take")
 }

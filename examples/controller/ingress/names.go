@@ -3,17 +3,21 @@ package ingress
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"net/netip"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
-	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile"
 )
+
+// anyHost stands for the host of rules without a host, even in a Host header.
+const anyHost = "*"
+
+// maxNames bounds the names that a message lists.
+const maxNames = 5
 
 // hostProblem says why a name is no host name by the rules of the API server, and
 // suggests one. Each render calls it for each host.
@@ -185,92 +189,60 @@ func pathTypeProblem(kind *networkingv1.PathType) string {
 	return fmt.Sprintf("%q is not known: write Prefix, Exact or ImplementationSpecific", short(string(*kind)))
 }
 
-// toldResources bounds the resources of one namespace that a build reports on; it
-// counts the others. The page shows one fewer, and then says that there are more.
-const toldResources = 10*reconcile.MaxRefusals + 1
-
-// told counts the reports on a resource or a namespace, and has the place of the last one.
-type told struct{ count, last int }
-
-// refuse reports that a part of the current Ingress is refused.
-func (b *builder) refuse(field fieldPath, reason string) {
-	b.fast.isOdd(b.ing)
-	b.say(field, reconcile.Refusal{Reason: reason})
-}
-
-// warn reports a part of the current Ingress that its author should check.
-func (b *builder) warn(field fieldPath, reason string) {
-	b.say(field, reconcile.Refusal{Reason: reason, Warning: true})
-}
-
-// sayOnce reports a problem that several parts of the current Ingress share.
-func (b *builder) sayOnce(field fieldPath, r reconcile.Refusal) {
-	key := saying{b.ing.Namespace + "/" + b.ing.Name, "", r.Reason}
-	if !b.said[key] {
-		b.said[key] = true
-		b.say(field, r)
+// hostsOf yields the hosts that an Ingress claims.
+func hostsOf(ing *networkingv1.Ingress) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if ing.Spec.DefaultBackend != nil && !yield(anyHost) {
+			return
+		}
+		for i := range ing.Spec.Rules {
+			host := ing.Spec.Rules[i].Host
+			if host != anyHost && !yield(cmp.Or(host, anyHost)) {
+				return
+			}
+		}
+		for i := range ing.Spec.TLS {
+			for _, host := range ing.Spec.TLS[i].Hosts {
+				if host != "" && host != anyHost && !yield(host) {
+					return
+				}
+			}
+		}
 	}
 }
 
-func (b *builder) say(field fieldPath, r reconcile.Refusal) {
-	if b.named != b.ing {
-		b.named, b.name = b.ing, resourceName("Ingress", b.ing)
-	}
-	if r.Resource = b.name; b.hears(r.Resource, b.ing.Namespace) {
-		r.Field = field.String()
-		b.add(b.ing, r)
-	}
+// fieldPath names a part of an Ingress. Most are never printed, so the text is made
+// only when needed.
+type fieldPath struct {
+	tls, rule, path int // -1 for none
+	end             string
 }
 
-// tell reports a problem to the object whose owner can fix it. It reports the same
-// problem once, however many Ingresses lead there.
-func (b *builder) tell(kind string, o metav1.Object, r reconcile.Refusal) {
-	if r.Resource = resourceName(kind, o); b.hears(r.Resource, o.GetNamespace()) {
-		b.add(o, r)
+func (f fieldPath) String() string {
+	s := "spec"
+	if f.tls >= 0 {
+		s += fmt.Sprintf(".tls[%d]", f.tls)
 	}
+	if f.rule >= 0 {
+		s += fmt.Sprintf(".rules[%d]", f.rule)
+	}
+	if f.path >= 0 {
+		s += fmt.Sprintf(".http.paths[%d]", f.path)
+	}
+	return s + f.end
 }
 
-func resourceName(kind string, o metav1.Object) string {
-	if ns := o.GetNamespace(); ns != "" {
-		return kind + " " + ns + "/" + o.GetName()
-	}
-	return kind + " " + o.GetName()
+func (f fieldPath) sub(end string) fieldPath {
+	f.end += end
+	return f
 }
 
-// hears reports whether a report is within the bounds. It counts those beyond.
-func (b *builder) hears(resource, namespace string) bool {
-	of, space := b.told[resource], b.told[namespace]
-	switch {
-	case b.fast.mute:
-	case of.count >= reconcile.MaxRefusals:
-		b.routes.Refused[of.last].More++
-	case of.count == 0 && space.count >= toldResources:
-		b.routes.Refused[space.last].More++
-	default:
-		return true
+// covers reports whether a wildcard covers a host.
+func covers(wildcard, host string) bool {
+	for i := range len(host) {
+		if host[i] == '.' {
+			return wildcard == "*"+host[i:]
+		}
 	}
 	return false
 }
-
-func (b *builder) add(o metav1.Object, r reconcile.Refusal) {
-	key := saying{r.Resource, r.Field, r.Reason}
-	if b.said[key] {
-		return
-	}
-	b.said[key] = true
-	at, of := len(b.routes.Refused), b.told[r.Resource].count
-	if of == 0 {
-		b.told[o.GetNamespace()] = told{b.told[o.GetNamespace()].count + 1, at}
-	}
-	b.told[r.Resource] = told{of + 1, at}
-	r.Object, _ = reconcile.ResourceOf(o)
-	r.Source = o.GetAnnotations()[k8swatch.SourceAnnotation]
-	b.routes.Refused = append(b.routes.Refused, r)
-}
-
-func compareRefused(x, y reconcile.Refusal) int {
-	return cmp.Or(cmp.Compare(x.Resource, y.Resource), cmp.Compare(x.Field, y.Field), cmp.Compare(x.Reason, y.Reason))
-}
-
-// saying is the content of a report.
-type saying struct{ resource, field, reason string }

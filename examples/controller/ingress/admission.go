@@ -1,0 +1,211 @@
+package ingress
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	networkingv1 "k8s.io/api/networking/v1"
+
+	"github.com/hapticsdk/haptic/k8swatch/derive"
+)
+
+// byAge puts the older Ingress first, then the first by name.
+func byAge(x, y *networkingv1.Ingress) int {
+	if x == y {
+		return 0
+	}
+	return cmp.Or(x.CreationTimestamp.Compare(y.CreationTimestamp.Time),
+		cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
+}
+
+func isSame(x, y *networkingv1.Ingress) bool { return x.Namespace == y.Namespace && x.Name == y.Name }
+
+// size is what an Ingress takes of its namespace.
+type size struct{ paths, bytes int }
+
+func sizeOf(_ *derive.Reads, _ Name, ing *networkingv1.Ingress, _ size) (size, bool) {
+	all := measure{paths: math.MaxInt, bytes: math.MaxInt}
+	all.cut(ing)
+	return size{all.taken, all.size}, true
+}
+
+// room is what is left of a namespace for each of its Ingresses, in the order of their age.
+type room struct {
+	left map[Name]size
+	full string // what the Ingresses without room are told
+}
+
+func (r *room) equal(other *room) bool {
+	return r.full == other.full && maps.Equal(r.left, other.left)
+}
+
+// rooms shares a namespace that has more paths, or more bytes of them, than it may.
+func (m *Model) rooms(at *derive.Reads, namespace string, all []*networkingv1.Ingress, _ *room) (*room, bool) {
+	paths, _ := m.pathsOfSpace.Get(at, namespace)
+	bytes, _ := m.bytesOfSpace.Get(at, namespace)
+	if l := &m.Limits; paths <= l.PathsPerNamespace && bytes <= l.MapBytesPerNamespace {
+		return nil, false
+	}
+	r, left := &room{left: map[Name]size{}}, size{m.Limits.PathsPerNamespace, m.Limits.MapBytesPerNamespace}
+	for _, ing := range all {
+		r.left[nameOf(ing)] = left
+		part := measure{paths: min(m.Limits.PathsPerIngress, left.paths), bytes: left.bytes}
+		if cut, _ := part.cut(ing); cut != nil && part.taken < m.Limits.PathsPerIngress {
+			r.full = m.fullSpace(namespace, part.taken == part.paths)
+			break
+		}
+		left = size{left.paths - part.taken, left.bytes - part.size}
+	}
+	return r, true
+}
+
+// admitted is an Ingress, or the part of it that its namespace has room for.
+type admitted struct {
+	*networkingv1.Ingress
+	whole *networkingv1.Ingress
+	taken int // of the paths of whole
+}
+
+// admit cuts an Ingress to the limits. The oldest of a namespace go first.
+func (m *Model) admit(at *derive.Reads, name Name, ing *networkingv1.Ingress, was admitted) (admitted, bool) {
+	l := &m.Limits
+	most := measure{paths: l.PathsPerIngress, bytes: math.MaxInt}
+	space, crowded := m.room.Get(at, name.Namespace)
+	if crowded {
+		left, ok := space.left[name]
+		if !ok {
+			refuse(at, ing, fieldPath{-1, -1, -1, ""}, space.full+": it is not served")
+			return admitted{}, false
+		}
+		most = measure{paths: min(l.PathsPerIngress, left.paths), bytes: left.bytes}
+	}
+	part, end := most.cut(ing)
+	switch {
+	case part == nil:
+		return admitted{Ingress: ing}, true
+	case most.taken == l.PathsPerIngress:
+		all, _ := sizeOf(nil, name, ing, size{})
+		refuse(at, ing, end, fmt.Sprintf("the Ingress has %s paths and TLS hosts, more than the %s of one Ingress (paths-per-ingress): the first %[2]s are served",
+			figure(all.paths), figure(l.PathsPerIngress)))
+	default:
+		refuse(at, ing, end, m.fullSpace(name.Namespace, most.taken == most.paths)+": this and what follows is not served")
+	}
+	if was.whole == ing && was.taken == most.taken {
+		return was, true
+	}
+	return admitted{part, ing, most.taken}, true
+}
+
+// fullSpace says which limit of a namespace is reached: that of paths, or that of bytes.
+func (m *Model) fullSpace(namespace string, ofPaths bool) string {
+	if ofPaths {
+		return fmt.Sprintf("namespace %s has more than the %s paths and TLS hosts of one namespace (paths-per-namespace)", namespace, figure(m.Limits.PathsPerNamespace))
+	}
+	return fmt.Sprintf("hosts and paths of namespace %s have more than the %s bytes of one namespace (map-bytes-per-namespace)", namespace, figure(m.Limits.MapBytesPerNamespace))
+}
+
+// measure counts the paths, empty rules and TLS hosts of an Ingress, and their bytes,
+// up to a bound.
+type measure struct{ paths, bytes, taken, size int }
+
+func (m *measure) take(bytes int) bool {
+	if m.taken == m.paths || m.size+bytes > m.bytes {
+		return false
+	}
+	m.taken, m.size = m.taken+1, m.size+bytes
+	return true
+}
+
+// cut returns the part of an Ingress within the bound, and where the rest begins; nil
+// if all of it is within the bound.
+func (m *measure) cut(ing *networkingv1.Ingress) (part *networkingv1.Ingress, rest fieldPath) {
+	shorter := func() *networkingv1.Ingress { copied := *ing; return &copied }
+	for i := range ing.Spec.TLS {
+		hosts := ing.Spec.TLS[i].Hosts
+		for j := range max(1, len(hosts)) {
+			if len(hosts) == 0 && m.take(0) || len(hosts) > 0 && m.take(len(hosts[j])) {
+				continue
+			}
+			part = shorter()
+			part.Spec.TLS, part.Spec.Rules = slices.Clone(ing.Spec.TLS[:i]), nil
+			if j > 0 {
+				part.Spec.TLS = append(part.Spec.TLS, networkingv1.IngressTLS{SecretName: ing.Spec.TLS[i].SecretName, Hosts: hosts[:j]})
+			}
+			return part, fieldPath{i, -1, -1, ".hosts"}
+		}
+	}
+	for i := range ing.Spec.Rules {
+		host := ing.Spec.Rules[i].Host
+		var paths []networkingv1.HTTPIngressPath
+		if http := ing.Spec.Rules[i].HTTP; http != nil {
+			paths = http.Paths
+		}
+		for j := range max(1, len(paths)) {
+			if len(paths) == 0 && m.take(len(host)) || len(paths) > 0 && m.take(len(host)+len(paths[j].Path)) {
+				continue
+			}
+			part = shorter()
+			part.Spec.Rules = slices.Clone(ing.Spec.Rules[:i])
+			if j > 0 {
+				part.Spec.Rules = append(part.Spec.Rules, networkingv1.IngressRule{Host: host,
+					IngressRuleValue: networkingv1.IngressRuleValue{HTTP: &networkingv1.HTTPIngressRuleValue{Paths: paths[:j]}}})
+			}
+			return part, fieldPath{-1, i, j, ""}
+		}
+	}
+	return nil, fieldPath{}
+}
+
+// budget shares what a namespace may take of something among the items that ask for it. The
+// first in an order get it. It costs nothing while all asks together fit.
+type budget[K comparable] struct {
+	crowded *derive.Collection[string, bool]
+	shares  *derive.Collection[string, map[K]int]
+}
+
+// newBudget makes a budget of items of a collection. amount says what an item asks for, and of
+// which namespace. order lists the items of a namespace. whole: an item gets all or nothing.
+func newBudget[K comparable, V any](name string, from *derive.Collection[K, V], amount func(K, V) (namespace string, n int), order func(at *derive.Reads, namespace string) []K, limit int, whole bool) *budget[K] {
+	b := &budget[K]{}
+	sums := derive.Sum(name, from, func(k K, v V, add func(string, int)) { add(amount(k, v)) })
+	b.crowded = derive.Each(name+", crowded", sums, func(_ *derive.Reads, _ string, n int, _ bool) (bool, bool) { return true, n > limit })
+	b.shares = derive.Each(name+", shares", b.crowded, func(at *derive.Reads, namespace string, _ bool, _ map[K]int) (map[K]int, bool) {
+		shares, left := map[K]int{}, limit
+		for _, k := range order(at, namespace) {
+			v, ok := from.Get(at, k)
+			if !ok {
+				continue
+			}
+			_, n := amount(k, v)
+			if n > left {
+				n = left
+				if whole {
+					n = 0
+				}
+			}
+			shares[k], left = n, left-n
+		}
+		return shares, true
+	}).Equal(maps.Equal)
+	return b
+}
+
+// share returns how much of its ask an item gets.
+func (b *budget[K]) share(at *derive.Reads, namespace string, item K) int {
+	if crowded, _ := b.crowded.Get(at, namespace); !crowded {
+		return math.MaxInt
+	}
+	shares, _ := b.shares.Get(at, namespace)
+	return shares[item]
+}
+
+// namesOf returns the names of Ingresses, in their order.
+func namesOf(all []*networkingv1.Ingress) (names []Name) {
+	for _, ing := range all {
+		names = append(names, nameOf(ing))
+	}
+	return slices.Clip(names)
+}
