@@ -22,7 +22,7 @@
 //     its owner.
 //   - An item that panics or fails is an [ItemError] with its key and all that it read.
 //   - [Report] adds a report, such as a refusal, to an item; [Reports] collects those of all
-//     items. Nobody keeps lists of who reported what.
+//     items. A report is gone as soon as its item is computed without it.
 //   - [Collection.Explain] says what an item read, and why it was computed.
 //
 // A function must be pure: equal arguments and reads make an equal value. It cannot know
