@@ -34,11 +34,11 @@ type Collection[K comparable, V any] struct {
 type item[K comparable, V any] struct {
 	key     K
 	value   V
-	reads   []ref // sorted
-	readers readers
-	why     ref   // what marked it last
-	when    int32 // the transaction that computed it
-	undo    int32 // 1 + its place in Collection.undo; 0: not changed in this transaction
+	reads   []ref    // sorted
+	readers *readers // nil: none
+	why     ref      // what marked it last
+	when    int32    // the transaction that computed it
+	undo    int32    // 1 + its place in Collection.undo; 0: not changed in this transaction
 	has     bool
 	dirty   bool
 }
@@ -51,6 +51,11 @@ type former[V any] struct {
 	value V
 	has   bool
 	reads []ref
+	*rare
+}
+
+// rare is what few items have.
+type rare struct {
 	said  []any
 	again time.Time
 }
@@ -106,11 +111,12 @@ func (c *Collection[K, V]) Get(at *Reads, key K) (V, bool) {
 	return c.items[slot].value, c.items[slot].has
 }
 
-// Was returns the value of a key before the open transaction. It is for callers outside of
-// functions, which get their own last value.
+// Was returns the value of a key before the open transaction. It is not a read. Callers outside
+// of functions see with it what changed. A function gets its own last value, and uses Was only
+// to tell a value that stood before from one that is as new as its own.
 func (c *Collection[K, V]) Was(key K) (value V, had bool) {
 	slot, ok := c.slots[key]
-	if !ok {
+	if !ok || c.g.fresh {
 		return value, false
 	}
 	if at := c.items[slot].undo; at > 0 {
@@ -134,6 +140,11 @@ func (c *Collection[K, V]) All() iter.Seq2[K, V] {
 // Changed iterates over the keys whose values differ from those before the open transaction.
 func (c *Collection[K, V]) Changed() iter.Seq[K] {
 	return func(yield func(K) bool) {
+		for i := range c.items {
+			if it := &c.items[i]; c.g.fresh && it.has && !yield(it.key) {
+				return
+			}
+		}
 		for i := range c.undo {
 			f := &c.undo[i]
 			if it := &c.items[f.slot]; (it.has != f.has || it.has && !c.equal(it.value, f.value)) && !yield(it.key) {
@@ -160,11 +171,16 @@ func (c *Collection[K, V]) slot(key K) int32 {
 	return slot
 }
 
-// log keeps an item as it was before the transaction.
+// log keeps an item as it was before the transaction. The first transaction needs no log: it
+// begins with nothing.
 func (c *Collection[K, V]) log(slot int32) *item[K, V] {
 	it := &c.items[slot]
-	if it.undo == 0 {
-		c.undo = append(c.undo, former[V]{slot, it.when, it.why, it.value, it.has, it.reads, c.said[slot], c.again[slot]})
+	if it.undo == 0 && !c.g.fresh {
+		f := former[V]{slot: slot, when: it.when, why: it.why, value: it.value, has: it.has, reads: it.reads}
+		if said, again := c.said[slot], c.again[slot]; len(said) > 0 || !again.IsZero() {
+			f.rare = &rare{said, again}
+		}
+		c.undo = append(c.undo, f)
 		it.undo = int32(len(c.undo))
 		c.touched = append(c.touched, slot)
 	}
@@ -200,12 +216,21 @@ func (c *Collection[K, V]) put(slot int32, value V, has bool) {
 	}
 }
 
-func (c *Collection[K, V]) label() string                 { return c.name }
-func (c *Collection[K, V]) key(slot int32) any            { return c.items[slot].key }
-func (c *Collection[K, V]) isDirty() bool                 { return len(c.dirty) > 0 }
-func (c *Collection[K, V]) addReader(slot int32, r ref)   { c.items[slot].readers.add(r) }
-func (c *Collection[K, V]) changedNow(slot int32) bool    { return c.items[slot].undo > 0 }
+func (c *Collection[K, V]) label() string      { return c.name }
+func (c *Collection[K, V]) key(slot int32) any { return c.items[slot].key }
+func (c *Collection[K, V]) isDirty() bool      { return len(c.dirty) > 0 }
+func (c *Collection[K, V]) changedNow(slot int32) bool {
+	return c.g.fresh || c.items[slot].undo > 0
+}
 func (c *Collection[K, V]) deadline(slot int32) time.Time { return c.again[slot] }
+
+func (c *Collection[K, V]) addReader(slot int32, r ref) {
+	it := &c.items[slot]
+	if it.readers == nil {
+		it.readers = &readers{}
+	}
+	it.readers.add(r)
+}
 
 func (c *Collection[K, V]) dropReader(slot int32, r ref) {
 	c.items[slot].readers.drop(r)
@@ -277,7 +302,11 @@ func (c *Collection[K, V]) call(at *Reads, slot int32) (value V, has bool, err e
 // was is the last accepted value of an item.
 func (c *Collection[K, V]) was(slot int32) V {
 	it := &c.items[slot]
-	if it.undo > 0 {
+	switch {
+	case c.g.fresh:
+		var none V
+		return none
+	case it.undo > 0:
 		return c.undo[it.undo-1].value
 	}
 	return it.value
@@ -342,6 +371,10 @@ func (c *Collection[K, V]) rollback() {
 	if c.forget != nil {
 		c.forget()
 	}
+	if c.g.fresh {
+		c.clear()
+		return
+	}
 	for i := range c.undo {
 		f := &c.undo[i]
 		c.link(f.slot, f.reads)
@@ -350,11 +383,21 @@ func (c *Collection[K, V]) rollback() {
 			c.count += map[bool]int{true: 1, false: -1}[f.has]
 		}
 		it.value, it.has, it.when, it.why, it.reads = f.value, f.has, f.when, f.why, f.reads
-		c.setSaid(f.slot, f.said)
-		c.setAgain(f.slot, f.again)
-		if c.single && f.when == 0 {
-			c.mark(f.slot, noRef)
+		before := f.rare
+		if before == nil {
+			before = &rare{}
 		}
+		c.setSaid(f.slot, before.said)
+		c.setAgain(f.slot, before.again)
+	}
+}
+
+// clear makes the collection as it was before the first transaction.
+func (c *Collection[K, V]) clear() {
+	c.slots, c.items, c.free, c.touched, c.said, c.again, c.count = map[K]int32{}, nil, nil, nil, nil, nil, 0
+	if c.single {
+		var only K
+		c.mark(c.slot(only), noRef)
 	}
 }
 
@@ -367,7 +410,7 @@ func (c *Collection[K, V]) settle() {
 	for _, slot := range c.touched {
 		it := &c.items[slot]
 		at, there := c.slots[it.key]
-		if it.has || it.dirty || !it.readers.empty() || len(it.reads) > 0 || len(c.said[slot]) > 0 || !there || at != slot {
+		if it.has || it.dirty || it.readers.any() || len(it.reads) > 0 || len(c.said[slot]) > 0 || !there || at != slot {
 			continue
 		}
 		delete(c.slots, it.key)

@@ -20,11 +20,12 @@ type Graph struct {
 	open     bool
 	failed   bool
 	computed int
+	fresh    bool  // nothing was ever committed
 	broken   error // see Collection.put
 }
 
 // New returns a graph without collections.
-func New() *Graph { return &Graph{} }
+func New() *Graph { return &Graph{fresh: true} }
 
 // node is a collection, whatever its types.
 type node interface {
@@ -112,7 +113,7 @@ func (g *Graph) Commit() error {
 	for _, n := range g.nodes {
 		n.settle()
 	}
-	g.open = false
+	g.open, g.fresh = false, false
 	return nil
 }
 
@@ -121,6 +122,9 @@ func (g *Graph) Commit() error {
 func (g *Graph) Rollback() {
 	if !g.open {
 		return
+	}
+	if g.fresh {
+		g.due = nil
 	}
 	for _, n := range slices.Backward(g.nodes) {
 		n.rollback()

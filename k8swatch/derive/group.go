@@ -1,9 +1,6 @@
 package derive
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // GroupBy makes an index: the parts of all values, by group, in order. The function adds the
 // parts of one value to their groups. It must depend only on its arguments, as it is called
@@ -124,19 +121,23 @@ func Sum[K comparable, V any, G comparable](name string, from *Collection[K, V],
 		return sum, sum != 0
 	}
 	c.forget = func() { clear(waiting) }
+	add := func(why ref, sign int) func(G, int) {
+		return func(of G, n int) {
+			if n != 0 {
+				slot := c.slot(of)
+				waiting[slot] += sign * n
+				c.mark(slot, why)
+			}
+		}
+	}
 	from.hears = append(from.hears, func(of int32, key K, was, is V, had, has bool) {
-		change := map[G]int{}
-		if had {
-			amounts(key, was, func(g G, n int) { change[g] -= n })
-		}
-		if has {
-			amounts(key, is, func(g G, n int) { change[g] += n })
-		}
-		maps.DeleteFunc(change, func(_ G, n int) bool { return n == 0 })
-		for g, n := range change {
-			slot := c.slot(g)
-			waiting[slot] += n
-			c.mark(slot, refOf(from.id, of))
+		if why := refOf(from.id, of); had || has {
+			if had {
+				amounts(key, was, add(why, -1))
+			}
+			if has {
+				amounts(key, is, add(why, 1))
+			}
 		}
 	})
 	return c

@@ -103,7 +103,7 @@ type readers struct {
 
 const manyReaders = 64
 
-func (r *readers) empty() bool { return len(r.few)+len(r.many) == 0 }
+func (r *readers) any() bool { return r != nil && len(r.few)+len(r.many) > 0 }
 
 func (r *readers) add(of ref) {
 	switch {
@@ -132,7 +132,10 @@ func (r *readers) drop(of ref) {
 }
 
 func (r *readers) all() iter.Seq[ref] {
-	if r.many != nil {
+	switch {
+	case r == nil:
+		return func(func(ref) bool) {}
+	case r.many != nil:
 		return maps.Keys(r.many)
 	}
 	return slices.Values(r.few)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 
 	networkingv1 "k8s.io/api/networking/v1"
@@ -26,10 +27,10 @@ func isSame(x, y *networkingv1.Ingress) bool { return x.Namespace == y.Namespace
 // size is what an Ingress takes of its namespace.
 type size struct{ paths, bytes int }
 
-func sizeOf(_ *derive.Reads, _ Name, ing *networkingv1.Ingress, _ size) (size, bool) {
+func sizeOf(ing *networkingv1.Ingress) size {
 	all := measure{paths: math.MaxInt, bytes: math.MaxInt}
 	all.cut(ing)
-	return size{all.taken, all.size}, true
+	return size{all.taken, all.size}
 }
 
 // room is what is left of a namespace for each of its Ingresses, in the order of their age.
@@ -62,15 +63,8 @@ func (m *Model) rooms(at *derive.Reads, namespace string, all []*networkingv1.In
 	return r, true
 }
 
-// admitted is an Ingress, or the part of it that its namespace has room for.
-type admitted struct {
-	*networkingv1.Ingress
-	whole *networkingv1.Ingress
-	taken int // of the paths of whole
-}
-
 // admit cuts an Ingress to the limits. The oldest of a namespace go first.
-func (m *Model) admit(at *derive.Reads, name Name, ing *networkingv1.Ingress, was admitted) (admitted, bool) {
+func (m *Model) admit(at *derive.Reads, name Name, ing, was *networkingv1.Ingress) (*networkingv1.Ingress, bool) {
 	l := &m.Limits
 	most := measure{paths: l.PathsPerIngress, bytes: math.MaxInt}
 	space, crowded := m.room.Get(at, name.Namespace)
@@ -78,25 +72,24 @@ func (m *Model) admit(at *derive.Reads, name Name, ing *networkingv1.Ingress, wa
 		left, ok := space.left[name]
 		if !ok {
 			refuse(at, ing, fieldPath{-1, -1, -1, ""}, space.full+": it is not served")
-			return admitted{}, false
+			return nil, false
 		}
 		most = measure{paths: min(l.PathsPerIngress, left.paths), bytes: left.bytes}
 	}
 	part, end := most.cut(ing)
 	switch {
 	case part == nil:
-		return admitted{Ingress: ing}, true
+		return ing, true
 	case most.taken == l.PathsPerIngress:
-		all, _ := sizeOf(nil, name, ing, size{})
 		refuse(at, ing, end, fmt.Sprintf("the Ingress has %s paths and TLS hosts, more than the %s of one Ingress (paths-per-ingress): the first %[2]s are served",
-			figure(all.paths), figure(l.PathsPerIngress)))
+			figure(sizeOf(ing).paths), figure(l.PathsPerIngress)))
 	default:
 		refuse(at, ing, end, m.fullSpace(name.Namespace, most.taken == most.paths)+": this and what follows is not served")
 	}
-	if was.whole == ing && was.taken == most.taken {
+	if reflect.DeepEqual(was, part) { // a part that is the same keeps its pointer
 		return was, true
 	}
-	return admitted{part, ing, most.taken}, true
+	return part, true
 }
 
 // fullSpace says which limit of a namespace is reached: that of paths, or that of bytes.

@@ -123,12 +123,15 @@ type mustCover struct {
 	host   string
 }
 
-// readTLS finds the certificates that an Ingress asks for.
-func (m *Model) readTLS(at *derive.Reads, name Name, ing *networkingv1.Ingress, _ *tlsAsks) (*tlsAsks, bool) {
-	if len(ing.Spec.TLS) == 0 {
-		return nil, false
+func onlyTLS(name Name, ing *networkingv1.Ingress, add func(Name, *networkingv1.Ingress)) {
+	if len(ing.Spec.TLS) > 0 {
+		add(name, ing)
 	}
-	asks := &tlsAsks{}
+}
+
+// readTLS finds the certificates that an Ingress asks for.
+func (m *Model) readTLS(at *derive.Reads, name Name, all []*networkingv1.Ingress, _ *tlsAsks) (*tlsAsks, bool) {
+	ing, asks := all[0], &tlsAsks{}
 	read := map[string]bool{}
 	for i := range ing.Spec.TLS {
 		t := &ing.Spec.TLS[i]

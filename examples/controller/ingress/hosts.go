@@ -112,8 +112,10 @@ func (w *wildcardClaims) byLength(other *wildcardClaims) int {
 	return cmp.Or(cmp.Compare(len(w.host), len(other.host)), cmp.Compare(w.host, other.host))
 }
 
-func onlyWildcards(_ *derive.Reads, host string, all []*networkingv1.Ingress, _ *wildcardClaims) (*wildcardClaims, bool) {
-	return &wildcardClaims{host, all}, strings.HasPrefix(host, "*.")
+func onlyWildcards(host string, all []*networkingv1.Ingress, add func(string, *wildcardClaims)) {
+	if strings.HasPrefix(host, "*.") {
+		add(host, &wildcardClaims{host, all})
+	}
 }
 
 // settleWildcards finds the owners of all wildcards, the shortest first: a wildcard may cover
@@ -229,9 +231,8 @@ func (m *Model) listed(at *derive.Reads, name, owner string, was *Host) (*Host, 
 }
 
 // belowDot makes the entry of a wildcard in the map of wildcards.
-func belowDot(_ *derive.Reads, name string, h, was *Host) (*Host, bool) {
-	if was != nil && was.Namespace == h.Namespace {
-		return was, true
+func belowDot(name string, h *Host, add func(string, *Host)) {
+	if strings.HasPrefix(name, "*.") {
+		add(name, &Host{strings.TrimPrefix(name, "*"), h.Namespace})
 	}
-	return &Host{strings.TrimPrefix(name, "*"), h.Namespace}, strings.HasPrefix(name, "*.")
 }

@@ -125,16 +125,14 @@ func (l line) taken(first, ing *networkingv1.Ingress) string {
 	return fmt.Sprintf("%s belongs to Ingress %s/%s, %s", what, first.Namespace, first.Name, why(first, ing))
 }
 
-// printed makes the entry of a line in a map, for one kind of lines.
-func printed(kind networkingv1.PathType) func(*derive.Reads, line, held, *Path) (*Path, bool) {
-	return func(_ *derive.Reads, of line, h held, was *Path) (*Path, bool) {
-		if of.kind != kind || of == (line{}) {
-			return nil, false
-		}
-		now := Path{of.key, h.serves, h.ing}
-		if was != nil && *was == now {
-			return was, true
-		}
-		return &now, true
+// printed makes the entry of a line in a map. The default backend has none.
+func printed(_ *derive.Reads, of line, h held, was *Path) (*Path, bool) {
+	now := Path{of.key, h.serves, h.ing, of.kind}
+	if was != nil && *was == now {
+		return was, true
 	}
+	return &now, of != line{}
 }
+
+// byKind adds a path to those of its map.
+func byKind(of line, p *Path, add func(networkingv1.PathType, *Path)) { add(of.kind, p) }

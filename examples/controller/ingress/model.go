@@ -133,15 +133,15 @@ type Model struct {
 func NewModel(g *derive.Graph, in Inputs, opts Options, previous *dataplane.Config) *Model {
 	opts.Limits = opts.Limits.orUsual()
 	m := &Model{Options: opts, Inputs: in, graph: g, earlier: readEarlier(previous)}
-	annotated := m.deriveIngresses()
-	asks := m.deriveAsks(annotated)
+	ingresses := m.deriveIngresses()
+	asks := m.deriveAsks(ingresses)
 	backends := m.deriveBackends(asks)
 	m.deriveLines(asks)
 	certificates := m.deriveCertificates()
-	derive.Each("missing", asks.ofIngress, m.tellMissing)
-	derive.Each("unused canaries", annotated.all, m.tellUnusedCanary)
+	derive.Each("missing", derive.GroupBy("with missing Services", asks.ofIngress, onlyMissing, missing.compare), m.tellMissing)
+	derive.Each("unused canaries", derive.GroupBy("canary Ingresses", ingresses.all, onlyCanaries, (*annotated).compare), m.tellUnusedCanary)
 	m.deriveRefusals()
-	m.deriveRoutes(annotated, asks, backends, certificates)
+	m.deriveRoutes(ingresses, asks, backends, certificates)
 	return m
 }
 
@@ -208,18 +208,14 @@ func (m *Model) deriveIngresses() *ofIngresses {
 	m.sortedClasses = derive.Sorted("sorted classes", m.Classes.Collection, func(a, b *networkingv1.IngressClass) int { return cmp.Compare(a.Name, b.Name) })
 	m.classes = derive.One(g, "classes", m.readClasses).Equal((*classes).equal)
 	ours := derive.Each("ours", m.Ingresses.Collection, m.isOurs)
-	sizes := derive.Each("sizes", ours, sizeOf)
 	bySpace := func(name Name, ing *networkingv1.Ingress, add func(string, *networkingv1.Ingress)) {
 		add(name.Namespace, ing)
 	}
 	ordered := derive.GroupBy("by age", ours, bySpace, byAge)
-	m.pathsOfSpace = derive.Sum("paths of a namespace", sizes, func(n Name, s size, add func(string, int)) { add(n.Namespace, s.paths) })
-	m.bytesOfSpace = derive.Sum("bytes of a namespace", sizes, func(n Name, s size, add func(string, int)) { add(n.Namespace, s.bytes) })
+	m.pathsOfSpace = derive.Sum("paths of a namespace", ours, func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).paths) })
+	m.bytesOfSpace = derive.Sum("bytes of a namespace", ours, func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).bytes) })
 	m.room = derive.Each("room", ordered, m.rooms).Equal((*room).equal)
-	parts := derive.Each("admitted", ours, m.admit)
-	m.mine = derive.Each("mine", parts, func(_ *derive.Reads, _ Name, a admitted, _ *networkingv1.Ingress) (*networkingv1.Ingress, bool) {
-		return a.Ingress, true
-	})
+	m.mine = derive.Each("mine", ours, m.admit)
 	m.deriveHosts()
 	all := derive.Each("annotated", m.mine, readAnnotations)
 	of := &ofIngresses{all: all, ordered: ordered}
@@ -280,13 +276,12 @@ func (m *Model) deriveHosts() {
 	renamed := derive.GroupBy("quarantined by name", out, func(o Out, ing *networkingv1.Ingress, add func(Name, *networkingv1.Ingress)) { add(o.Of, ing) }, byAge)
 	claimants := derive.Merge("claimants", m.mine, derive.Each("quarantined claimants", renamed, first[Name, *networkingv1.Ingress]))
 	claims := derive.GroupBy("claims of hosts", claimants, claimHosts, byAge)
-	m.wildcardClaims = derive.Sorted("claims of wildcards", derive.Each("claims of a wildcard", claims, onlyWildcards), (*wildcardClaims).byLength)
+	byWildcard := derive.GroupBy("claims of a wildcard", claims, onlyWildcards, (*wildcardClaims).byLength)
+	ofWildcard := derive.Each("wildcard", byWildcard, first[string, *wildcardClaims])
+	m.wildcardClaims = derive.Sorted("claims of wildcards", ofWildcard, (*wildcardClaims).byLength)
 	m.allWildcards = derive.One(m.graph, "all wildcards", m.settleWildcards)
 	m.hasWildcards = derive.One(m.graph, "any wildcard", func(at *derive.Reads, _ bool) bool { return len(m.wildcardClaims.Get(at)) > 0 })
-	m.wildcards = derive.Each("wildcards", derive.Each("wildcard names", claims, onlyWildcards), func(at *derive.Reads, host string, _ *wildcardClaims, _ wildcard) (wildcard, bool) {
-		w, ok := m.allWildcards.Get(at)[host]
-		return w, ok
-	})
+	m.wildcards = derive.Each("wildcards", ofWildcard, m.ownWildcard)
 	m.owners = derive.Each("owners", claims, m.owner)
 }
 
@@ -345,10 +340,9 @@ func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
 	m.slicesOf = derive.GroupBy("slices of a Service", m.Slices.Collection, func(n Name, s *discoveryv1.EndpointSlice, add func(Name, *discoveryv1.EndpointSlice)) {
 		add(Name{Namespace: n.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}, s)
 	}, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
-	named := derive.Each("first to name a backend", of.backends, func(_ *derive.Reads, name string, all []*backendAsk, _ namedBackend) (namedBackend, bool) {
-		return namedBackend{name, all[0]}, true
-	})
-	ordered := derive.GroupBy("backends of a namespace", named, func(_ string, b namedBackend, add func(string, namedBackend)) { add(b.first.ref.Namespace, b) }, namedBackend.compare)
+	ordered := derive.GroupBy("backends of a namespace", of.backends, func(name string, all []*backendAsk, add func(string, namedBackend)) {
+		add(all[0].ref.Namespace, namedBackend{name, all[0]})
+	}, namedBackend.compare)
 	order := func(at *derive.Reads, ns string) (names []string) {
 		all, _ := ordered.Get(at, ns)
 		for _, b := range all {
@@ -357,12 +351,12 @@ func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
 		return names
 	}
 	l := &m.Limits
-	m.backendBudget = newBudget("number of backends", named, func(name string, b namedBackend) (string, int) {
-		return b.first.ref.Namespace, 1 - boolToInt(isStream(name))
+	m.backendBudget = newBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, 1 - boolToInt(isStream(name))
 	}, order, l.BackendsPerNamespace, true)
-	m.optionBudget = newBudget("bytes of options", named, func(_ string, b namedBackend) (string, int) { return b.first.ref.Namespace, b.first.options.Size() }, order, l.OptionBytesPerNamespace, true)
-	m.rateBudget = newBudget("addresses of rates", named, func(_ string, b namedBackend) (string, int) {
-		return b.first.ref.Namespace, b.first.options.Addresses()
+	m.optionBudget = newBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) { return all[0].ref.Namespace, all[0].options.Size() }, order, l.OptionBytesPerNamespace, true)
+	m.rateBudget = newBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, all[0].options.Addresses()
 	}, order, l.RateAddressesPerNamespace, true)
 	counted := derive.Each("pods", of.backends, m.countPods)
 	m.readBudget = newBudget("endpoints read", counted, func(_ string, p *pods) (string, int) { return p.ask.ref.Namespace, min(p.size, 2*l.ServersPerBackend) }, order, 3*l.ServersPerNamespace, false)
@@ -409,7 +403,7 @@ func (m *Model) deriveCertificates() *ofCertificates {
 	}, m.Limits.SecretsPerNamespace, true)
 	m.certificates = derive.Each("certificates", named, m.check)
 	derive.Each("useless certificates", m.certificates, m.tellUnusable)
-	asks := derive.Each("asks for certificates", m.mine, m.readTLS)
+	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
 	m.mustCover = derive.GroupBy("hosts to cover", asks, func(_ Name, a *tlsAsks, add func(Name, mustCover)) {
 		for _, c := range a.covers {
 			add(c.secret, c)
@@ -439,11 +433,10 @@ func (m *Model) deriveRefusals() {
 func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCertificates) {
 	g := m.graph
 	hosts := derive.Sorted("sorted hosts", c.hosts, (*Host).compare)
-	wildcards := derive.Sorted("sorted wildcards", derive.Each("wildcards of the map", c.hosts, belowDot), (*Host).byLength)
-	exact := derive.Sorted("exact paths", derive.Each("exact", m.lines, printed(networkingv1.PathTypeExact)), (*Path).compare)
-	prefix := derive.Sorted("prefixes", derive.Each("prefix", m.lines, printed(networkingv1.PathTypePrefix)), (*Path).compare)
-	patterns := derive.Sorted("sorted patterns", derive.Each("pattern", m.lines, printed(pattern)), (*Path).byLength)
-	passed := derive.Sorted("passed", derive.Each("passed host", m.lines, printed(passedHost)), (*Path).compare)
+	belowDots := derive.GroupBy("wildcards of the map", c.hosts, belowDot, (*Host).byLength)
+	wildcards := derive.Sorted("sorted wildcards", derive.Each("wildcard of the map", belowDots, first[string, *Host]), (*Host).byLength)
+	paths := derive.GroupBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
+	ofKind := func(at *derive.Reads, kind networkingv1.PathType) []*Path { all, _ := paths.Get(at, kind); return all }
 	splits := derive.GroupBy("splits", m.lines, func(_ line, h held, add func(string, Canary)) {
 		if h.split.From != "" {
 			add(h.split.From, h.split)
@@ -468,8 +461,9 @@ func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCe
 	m.routes = derive.One(g, "routes", func(at *derive.Reads, was *Routes) *Routes {
 		f := files.Get(at)
 		r := &Routes{
-			Hosts: hosts.Get(at), Wildcards: wildcards.Get(at), Exact: exact.Get(at), Prefix: prefix.Get(at), Patterns: patterns.Get(at), Canaries: canaries.Get(at),
-			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Passed: passed.Get(at), Streams: streams.Get(at), Refused: refused.Get(at),
+			Hosts: hosts.Get(at), Wildcards: wildcards.Get(at), Canaries: canaries.Get(at),
+			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: refused.Get(at),
+			Exact: ofKind(at, networkingv1.PathTypeExact), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
 			Certificates: f.certificates, DefaultCertificate: f.other, Files: f.all, FileOwners: f.owners, Expiry: f.expiry,
 		}
 		if h, ok := m.lines.Get(at, line{}); ok {

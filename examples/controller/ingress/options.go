@@ -163,12 +163,17 @@ func firstCanary(at *derive.Reads, _ canaryPath, all []*canary, _ *canary) (*can
 	return first, true
 }
 
-// tellUnusedCanary reports a canary that gets no requests.
-func (m *Model) tellUnusedCanary(at *derive.Reads, name Name, a *annotated, _ bool) (bool, bool) {
-	if !a.options.Canary.Is {
-		return false, false
+func (a *annotated) compare(other *annotated) int { return byAge(a.ing, other.ing) }
+
+func onlyCanaries(name Name, a *annotated, add func(Name, *annotated)) {
+	if a.options.Canary.Is {
+		add(name, a)
 	}
-	used := false
+}
+
+// tellUnusedCanary reports a canary that gets no requests.
+func (m *Model) tellUnusedCanary(at *derive.Reads, name Name, all []*annotated, _ bool) (bool, bool) {
+	a, used := all[0], false
 	findCanaries(name, a, func(path canaryPath, _ *canary) {
 		c, _ := m.canaryOf.Get(at, path)
 		n, _ := m.canaryUses.Get(at, path)

@@ -237,14 +237,22 @@ func guessOf(name string, services []string) map[string]string {
 	return nil
 }
 
-// tellMissing reports the Services that do not exist.
-func (m *Model) tellMissing(at *derive.Reads, name Name, a *asks, _ bool) (bool, bool) {
-	if len(a.missing) == 0 {
-		return false, false
+func (m missing) compare(other missing) int {
+	return cmp.Or(cmp.Compare(m.field.tls, other.field.tls), cmp.Compare(m.field.rule, other.field.rule), cmp.Compare(m.field.path, other.field.path),
+		cmp.Compare(m.field.end, other.field.end), cmp.Compare(m.service, other.service), cmp.Compare(m.problem.reason, other.problem.reason))
+}
+
+func onlyMissing(name Name, a *asks, add func(Name, missing)) {
+	for _, one := range a.missing {
+		add(name, one)
 	}
+}
+
+// tellMissing reports the Services that do not exist.
+func (m *Model) tellMissing(at *derive.Reads, name Name, all []missing, _ bool) (bool, bool) {
 	meant, _ := m.guesses.Get(at, name.Namespace)
 	ing, _ := m.mine.Get(at, name)
-	for _, one := range a.missing {
+	for _, one := range all {
 		p := one.problem
 		tellOnce(at, "Ingress", ing, reconcile.Refusal{Field: one.field.sub(p.end).String(), Reason: p.reason, Detail: meant[one.service], Warning: p.served})
 	}

@@ -69,12 +69,16 @@ func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 type Path struct {
 	Key, Backend string
 	Ingress      *networkingv1.Ingress // that claims it
+
+	kind networkingv1.PathType
 }
 
-func (p *Path) compare(other *Path) int { return cmp.Compare(p.Key, other.Key) }
-
-func (p *Path) byLength(other *Path) int {
-	return cmp.Or(cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
+// compare sorts paths by their keys, and patterns with the longest first.
+func (p *Path) compare(other *Path) int {
+	if p.kind == pattern {
+		return cmp.Or(cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
+	}
+	return cmp.Compare(p.Key, other.Key)
 }
 
 // Names are for the access log: "namespace/ingress|namespace/service:port".
