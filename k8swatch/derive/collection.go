@@ -60,8 +60,11 @@ type rare struct {
 	again time.Time
 }
 
-// listener gets reports that go and come.
-type listener func(gone, come []any)
+// listener is a collection of reports. It hears those that go and come.
+type listener struct {
+	node int
+	hear func(gone, come []any)
+}
 
 func newCollection[K comparable, V any](g *Graph, name string) *Collection[K, V] {
 	c := &Collection[K, V]{g: g, name: name, slots: map[K]int32{}, equal: defaultEqual[V]()}
@@ -245,6 +248,18 @@ func (c *Collection[K, V]) mark(slot int32, why ref) {
 	}
 }
 
+// markAll marks all items of a computed collection.
+func (c *Collection[K, V]) markAll() {
+	if c.make == nil {
+		return
+	}
+	for _, slot := range c.slots {
+		if it := &c.items[slot]; it.has || len(it.reads) > 0 || len(c.said[slot]) > 0 {
+			c.mark(slot, noRef)
+		}
+	}
+}
+
 // compute computes the marked items. Those that fail stay marked.
 func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
 	todo := c.dirty
@@ -271,6 +286,9 @@ const maxErrors = 100
 func (c *Collection[K, V]) computeOne(ctx context.Context, slot int32) error {
 	at := &Reads{g: c.g, node: c.id, ctx: ctx}
 	value, has, err := c.call(at, slot)
+	if err == nil {
+		err = c.reportTo(at, slot)
+	}
 	if err != nil {
 		return err
 	}
@@ -297,6 +315,16 @@ func (c *Collection[K, V]) call(at *Reads, slot int32) (value V, has bool, err e
 		err = newItemError(at, c.items[slot].key, at.err)
 	}
 	return value, has, err
+}
+
+// reportTo checks that all collections of reports are made after this one.
+func (c *Collection[K, V]) reportTo(at *Reads, slot int32) error {
+	for _, l := range c.g.says {
+		if l.node < c.id && len(at.said) > 0 {
+			return newItemError(at, c.items[slot].key, "reports to "+c.g.nodes[l.node].label()+", which is made before it")
+		}
+	}
+	return nil
 }
 
 // was is the last accepted value of an item.
@@ -346,8 +374,8 @@ func (c *Collection[K, V]) say(slot int32, now []any) {
 	}
 	c.log(slot)
 	c.setSaid(slot, now)
-	for _, hear := range c.g.says {
-		hear(was, now)
+	for _, l := range c.g.says {
+		l.hear(was, now)
 	}
 }
 

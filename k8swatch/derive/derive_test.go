@@ -137,6 +137,16 @@ func TestOrder(t *testing.T) {
 	derive.Each("late", in.Collection, number)
 }
 
+// TestReportsComeLast: an item of a collection made after that of the reports cannot report.
+func TestReportsComeLast(t *testing.T) {
+	g := derive.New()
+	derive.Reports(g, "reports", func(string) int { return 0 }, cmp.Compare[string])
+	derive.One(g, "late", func(at *derive.Reads, _ int) int { derive.Report(at, "x"); return 1 })
+	if err := g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "reports to reports, which is made before it") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestDeadlines: an item is computed at its time, and a rollback does not lose the time.
 func TestDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -243,6 +243,18 @@ func ExampleGraph_Run() {
 	// <nil>
 }
 
+func ExampleGraph_RunAll() {
+	g := derive.New()
+	in := derive.NewInput[string, int](g, "numbers")
+	derive.Each("copies", in.Collection, func(_ *derive.Reads, _ string, n, _ int) (int, bool) { return n, true })
+	in.Set("a", 1)
+	in.Set("b", 1)
+	run(g)
+	in.Set("b", 2)
+	fmt.Println(g.RunAll(context.Background()), g.Computed())
+	// Output: <nil> 2
+}
+
 func ExampleGraph_Commit() {
 	g := derive.New()
 	in := derive.NewInput[string, int](g, "numbers")

@@ -158,9 +158,9 @@ func Reports[R any, G comparable](g *Graph, name string, group func(R) G, compar
 			}
 		}
 	}
-	g.says = append(g.says, func(gone, come []any) {
+	g.says = append(g.says, listener{c.id, func(gone, come []any) {
 		hear(gone, false)
 		hear(come, true)
-	})
+	}})
 	return c
 }

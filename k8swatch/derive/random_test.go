@@ -179,6 +179,14 @@ func TestRandomChanges(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			if now := m.dump(); r.IntN(4) == 0 {
+				if err := m.g.RunAll(context.Background()); err != nil {
+					t.Fatal(err)
+				}
+				if all := m.dump(); all != now {
+					t.Fatalf("seed %d: all computed again:\n%s\nbefore:\n%s", seed, all, now)
+				}
+			}
 			if r.IntN(3) == 0 {
 				m.g.Rollback()
 				if now := m.dump(); now != before {

@@ -210,7 +210,7 @@ func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was 
 	if was != nil {
 		had = was.memory
 	}
-	all = m.orLast(at, host, all, was, had.serves)
+	all = m.orLast(at, host, all, was, had)
 	var first *tlsCandidate
 	best := 3
 	for _, c := range all {
@@ -230,30 +230,30 @@ func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was 
 			refuse(at, c.ing, c.field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, %s", host, first.secret, why))
 		}
 	}
-	return &tlsHost{host, first.secret, first.of, first.ing, first.place, first.field, m.remember(at, had, holder{first.ing, first.of.file})}, true
+	return &tlsHost{host, first.secret, first.of, first.ing, first.place, first.field, m.remember(at, had, holder{first.ing, first.of.file, first.secret})}, true
 }
 
 // orLast returns the candidates whose Secret can be used. For the others it keeps the Secret
 // that serves the host, while that exists.
-func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost, served string) (usable []*tlsCandidate) {
+func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost, had holder) (usable []*tlsCandidate) {
 	for _, c := range all {
 		if c.of != nil {
 			usable = append(usable, c)
 			continue
 		}
-		name, ours := strings.CutPrefix(strings.TrimSuffix(served, ".pem"), c.ing.Namespace+"_")
-		last := Name{Namespace: c.ing.Namespace, Name: strings.ReplaceAll(name, "_", ".")}
-		if was != nil {
-			last = was.secret
+		last := had.secret
+		if name, ours := strings.CutPrefix(strings.TrimSuffix(had.serves, ".pem"), c.ing.Namespace+"_"); last == (Name{}) && ours {
+			last = Name{Namespace: c.ing.Namespace, Name: strings.ReplaceAll(name, "_", ".")}
 		}
-		if !ours || certificateName(last) != served || last == c.secret || !isHost(host) {
+		named := slices.ContainsFunc(all, func(o *tlsCandidate) bool { return o.of != nil && o.secret == last })
+		if last.Namespace != c.ing.Namespace || certificateName(last) != had.serves || last == c.secret || named {
 			continue
 		}
 		var before *checkedSecret
-		if was != nil {
+		if was != nil && was.secret == last {
 			before = was.cert
 		}
-		if cert := m.checkSecret(at, last, served, before); cert.file != "" {
+		if cert := m.checkSecret(at, last, had.serves, before); cert.file != "" {
 			warn(at, c.ing, c.field.sub(".secretName"), fmt.Sprintf("until Secret %s can be used, Secret %s serves %s", c.secret, last, host))
 			kept := *c
 			kept.of, kept.secret = cert, last

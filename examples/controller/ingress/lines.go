@@ -23,7 +23,8 @@ type held struct {
 // be served, and get the thing only for the time being.
 type holder struct {
 	ing    *networkingv1.Ingress // nil: only an earlier configuration shows it
-	serves string
+	serves string                // a backend, or the file of a certificate
+	secret Name                  // of that file, if known
 }
 
 // remember returns who has a thing from now on, for the next transaction.
@@ -98,7 +99,7 @@ func (m *Model) give(at *derive.Reads, of line, all []*candidate, was held) (hel
 		return held{}, false
 	}
 	now := held{line: of, host: first.host, ing: first.ing, serves: first.serves}
-	now.memory = m.remember(at, had, holder{now.ing, now.serves})
+	now.memory = m.remember(at, had, holder{ing: now.ing, serves: now.serves})
 	if first.split != nil {
 		now.split = *first.split
 	}

@@ -137,6 +137,7 @@ func NewModel(g *derive.Graph, in Inputs, opts Options, previous *dataplane.Conf
 	asks := m.deriveAsks(ingresses)
 	backends := m.deriveBackends(asks)
 	m.deriveLines(asks)
+	backends.streams = derive.Each("streams", m.found, m.serveStream)
 	certificates := m.deriveCertificates()
 	derive.Each("missing", derive.GroupBy("with missing Services", asks.ofIngress, onlyMissing, missing.compare), m.tellMissing)
 	derive.Each("unused canaries", derive.GroupBy("canary Ingresses", ingresses.all, onlyCanaries, (*annotated).compare), m.tellUnusedCanary)
@@ -331,8 +332,9 @@ func addBackends(all []*backendAsk, add func(string, *backendAsk)) {
 
 // ofBackends are the collections of backends.
 type ofBackends struct {
-	all *derive.Collection[string, *Backend]
-	tcp *derive.Collection[uint16, *TCPService]
+	all     *derive.Collection[string, *Backend]
+	streams *derive.Collection[string, *Backend]
+	tcp     *derive.Collection[uint16, *TCPService]
 }
 
 // deriveBackends finds the servers of backends.
@@ -450,7 +452,7 @@ func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCe
 	}), (*Canary).compare)
 	userlists := derive.Sorted("sorted users", derive.Each("lists of users", in.users, onlyLists), (*Userlist).compare)
 	backends := derive.Sorted("sorted backends", b.all, (*Backend).compare)
-	streams := derive.Sorted("sorted streams", derive.Each("streams", m.found, m.serveStream), (*Backend).compare)
+	streams := derive.Sorted("sorted streams", b.streams, (*Backend).compare)
 	tcp := derive.Sorted("sorted TCP services", b.tcp, func(a, b *TCPService) int { return a.Backend.compare(b.Backend) })
 	certificates := derive.Sorted("sorted certificates", c.used, (*served).compare)
 	cas := derive.Sorted("sorted authorities", derive.Each("files of authorities", derive.GroupBy("authorities by file", m.authorities, byFile, (*authorities).compare), first[string, *authorities]), (*authorities).compare)
