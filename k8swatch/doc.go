@@ -76,6 +76,10 @@
 // A consumer that derives something from each object derives it again for the listed
 // ones. If the list is not complete, it derives everything again.
 //
+// An update that changes only fields that the watcher does not store is no change: OnChange
+// is not called, and readers keep the object that they have. The object then keeps its older
+// resource version, so write with a patch or an apply that names no resource version.
+//
 // If a callback fails or panics, the watcher calls it again, with the same changes and newer
 // ones. An object that was deleted and created again while the connection was down counts as
 // both. An object that cannot be stored is refused, counted and logged; the others go on.

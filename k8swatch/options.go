@@ -41,7 +41,8 @@ type Options struct {
 	// an object, such as "status". They consist of fields, ['key'], [3] and [*] alone.
 	// The watcher always drops metadata.managedFields and the annotation
 	// kubectl.kubernetes.io/last-applied-configuration. Both copy the object, and no
-	// configuration needs them.
+	// configuration needs them. An update of dropped fields alone is no change. The
+	// object in the store then keeps its older resource version.
 	IgnoreFields []string
 
 	// Debounce is the least time between two calls of OnChange. The first change after a

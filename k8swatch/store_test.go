@@ -123,6 +123,7 @@ func (m *modelStore) run(t *testing.T, r *rand.Rand) {
 	random := func() *networkingv1.Ingress {
 		version++
 		obj := item(fmt.Sprint("ns", r.IntN(3)), fmt.Sprint("n", r.IntN(5)), version, version)
+		obj.Annotations = map[string]string{"content": fmt.Sprint(version)}
 		for range r.IntN(4) {
 			obj.Spec.Rules = append(obj.Spec.Rules, networkingv1.IngressRule{Host: hosts[r.IntN(len(hosts))]})
 		}
@@ -143,7 +144,7 @@ func (m *modelStore) run(t *testing.T, r *rand.Rand) {
 				want.Modified++
 			}
 		}
-		switch r.IntN(4) {
+		switch r.IntN(5) {
 		case 0: // create, or update of what is there
 			obj := random()
 			if old := model[obj.Namespace+"/"+obj.Name]; old != nil && r.IntN(2) == 0 {
@@ -162,6 +163,13 @@ func (m *modelStore) run(t *testing.T, r *rand.Rand) {
 		case 2: // the same again
 			for _, obj := range model {
 				_ = in.Add(m.wire(obj))
+			}
+		case 4: // a new version without a new content
+			for _, obj := range model {
+				version++
+				again := m.wire(obj)
+				again.SetResourceVersion(fmt.Sprint(version))
+				_ = in.Add(again)
 			}
 		case 3: // a relist: some gone, some new, some the same
 			next := map[string]*networkingv1.Ingress{}

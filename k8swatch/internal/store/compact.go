@@ -14,7 +14,8 @@ import (
 // maps. A read decodes it. All readers share the result until the garbage collector takes it.
 // Numbers are as in JSON: a whole number is an int64, however it was written.
 type compact struct {
-	text    []byte
+	text    []byte // without the resource version, so that equal contents have equal texts
+	version string // metadata.resourceVersion; "" if there is none
 	decoded atomic.Pointer[weak.Pointer[unstructured.Unstructured]]
 }
 
@@ -24,12 +25,22 @@ func newCompact(obj Object) *compact {
 	if !ok {
 		return nil
 	}
+	c := &compact{}
+	metadata, _ := u.Object["metadata"].(map[string]any)
+	if version, ok := metadata[versionField].(string); ok && version != "" {
+		c.version = version
+		delete(metadata, versionField)
+		defer func() { metadata[versionField] = version }()
+	}
 	text, err := json.Marshal(u.Object)
 	if err != nil {
 		return nil
 	}
-	return &compact{text: text}
+	c.text = text
+	return c
 }
+
+const versionField = "resourceVersion"
 
 func (c *compact) object() *unstructured.Unstructured {
 	if last := c.decoded.Load(); last != nil {
@@ -40,6 +51,9 @@ func (c *compact) object() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(c.text, &u.Object); err != nil {
 		panic(fmt.Sprintf("store: what was encoded cannot be decoded: %v", err))
+	}
+	if metadata, ok := u.Object["metadata"].(map[string]any); ok && c.version != "" {
+		metadata[versionField] = c.version
 	}
 	mine := weak.Make(u)
 	c.decoded.Store(&mine)

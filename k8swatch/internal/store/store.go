@@ -4,8 +4,10 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,13 +23,13 @@ type Object interface {
 	runtime.Object
 }
 
-// Entry is one version of an object with its keys. It never changes, so the store still
+// Entry is one version of an object with its keys. Neither changes, so the store still
 // knows the keys of the old version when a new one arrives.
 type Entry struct {
 	name    string // namespace and name, as a key
 	keys    []string
 	uid     types.UID
-	version string // metadata.resourceVersion
+	version string // the newest metadata.resourceVersion with this content; guarded by the store
 	obj     Object // nil where compact holds it
 	compact *compact
 }
@@ -68,6 +70,37 @@ func (e *Entry) id() (namespace, name string) {
 // and resource version, because Secrets and ConfigMaps have no generation.
 func (e *Entry) same(other *Entry) bool {
 	return e == other || e.uid == other.uid && e.version == other.version && e.version != ""
+}
+
+// keep reports whether the stored entry stays: next is the same version, or it differs in
+// nothing but the resource version. The writer of an ignored status causes such updates.
+// Then keep notes the newer version, so that the next list needs no comparison.
+func (e *Entry) keep(next *Entry) bool {
+	if e.same(next) {
+		return true
+	}
+	if e.uid != next.uid || !slices.Equal(e.keys, next.keys) || !e.equal(next) {
+		return false
+	}
+	e.version = next.version
+	return true
+}
+
+// equal compares the contents apart from the resource version. Metadata without content
+// is never equal: its resource version stands for the content. The caller owns next.
+func (e *Entry) equal(next *Entry) bool {
+	switch _, partial := next.obj.(*metav1.PartialObjectMetadata); {
+	case partial:
+		return false
+	case e.compact != nil && next.compact != nil:
+		return bytes.Equal(e.compact.text, next.compact.text)
+	case e.obj == nil || next.obj == nil:
+		return false
+	}
+	version := next.obj.GetResourceVersion()
+	next.obj.SetResourceVersion(e.obj.GetResourceVersion())
+	defer next.obj.SetResourceVersion(version)
+	return reflect.DeepEqual(e.obj, next.obj)
 }
 
 // Change counts the changes of objects in one step. An object that was deleted and
@@ -121,12 +154,13 @@ func New(indexed bool) *Store {
 	return &Store{indexed: indexed, order: rand.Uint64(), trees: newTrees(indexed)}
 }
 
-// Put stores an object in place of its old version. The same version changes nothing.
+// Put stores an object in place of its old version. The same version changes nothing, nor
+// does one that differs only in its resource version.
 func (s *Store) Put(e *Entry) Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var c Change
-	if old := s.trees.get(e.name); old == nil || !old.same(e) {
+	if old := s.trees.get(e.name); old == nil || !old.keep(e) {
 		s.count(&c, old, e)
 		s.trees.put(e)
 	}
@@ -146,7 +180,7 @@ func (s *Store) Remove(namespace, name string) Change {
 }
 
 // Replace makes the store hold exactly these objects, in one step. It keeps the entries
-// of unchanged versions. If a name occurs several times, the last object counts.
+// of unchanged objects. If a name occurs several times, the last object counts.
 func (s *Store) Replace(entries []*Entry) Change {
 	next := newTrees(s.indexed)
 	for _, e := range entries {
@@ -161,7 +195,7 @@ func (s *Store) Replace(entries []*Entry) Change {
 		case e == nil:
 			s.count(&c, old.Entry, nil)
 			fresh++
-		case e.same(old.Entry):
+		case old.keep(e):
 			next.put(old.Entry)
 		default:
 			s.count(&c, old.Entry, e)

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -20,7 +21,7 @@ func entry(name, uid, version string, keys ...string) *Entry {
 	}
 	return NewEntry(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID(uid), ResourceVersion: version,
-	}}, keys)
+	}, Data: map[string]string{"version": version}}, keys)
 }
 
 func found(s *Snapshot, keys ...string) (text string) {
@@ -45,7 +46,8 @@ func TestChange(t *testing.T) {
 		{func() Change { return s.Put(entry("x", "1", "2", "b", "a", "b")) }, 0, 1, 0, 2, "x2 ", "x2 ", "x2 "},
 		{func() Change { return s.Put(entry("x", "2", "3", "b")) }, 1, 0, 1, 3, "", "x3 ", "x3 "},
 		{func() Change { return s.Put(entry("w", "3", "", "b")) }, 1, 0, 0, 4, "", "w x3 ", "w x3 "},
-		{func() Change { return s.Put(entry("w", "3", "", "b")) }, 0, 1, 0, 5, "", "w x3 ", "w x3 "}, // no version is never the same
+		{func() Change { return s.Put(entry("w", "3", "", "b")) }, 0, 0, 0, 4, "", "w x3 ", "w x3 "},      // the same content
+		{func() Change { return s.Put(entry("w", "3", "", "c", "b")) }, 0, 1, 0, 5, "", "w x3 ", "w x3 "}, // other keys
 		{func() Change { return s.Remove("ns", "gone") }, 0, 0, 0, 5, "", "w x3 ", "w x3 "},
 		{func() Change { return s.Remove("ns", "x") }, 0, 0, 1, 6, "", "w ", "w "},
 		{func() Change {
@@ -76,6 +78,47 @@ func TestSameVersionStays(t *testing.T) {
 	s.Replace([]*Entry{entry("x", "1", "1"), entry("y", "2", "2")})
 	if s.Get("ns", "x") != first {
 		t.Error("the same version is another object")
+	}
+}
+
+// TestSameContentStays: an update or a list with nothing new but the resource version keeps
+// the object that readers have. Metadata alone does not tell whether the content is the same.
+func TestSameContentStays(t *testing.T) {
+	meta := func(version string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "ns", Name: "x", UID: "1", ResourceVersion: version}
+	}
+	for name, c := range map[string]struct {
+		make  func(version, data string) Object
+		stays bool
+	}{
+		"typed": {func(version, data string) Object {
+			return &corev1.ConfigMap{ObjectMeta: meta(version), Data: map[string]string{"a": data}}
+		}, true},
+		"unstructured": {func(version, data string) Object {
+			return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"resourceVersion": data},
+				"metadata": map[string]any{"namespace": "ns", "name": "x", "uid": "1", "resourceVersion": version}}}
+		}, true},
+		"metadata alone": {func(version, _ string) Object { return &metav1.PartialObjectMetadata{ObjectMeta: meta(version)} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := New(false)
+			s.Put(NewEntry(c.make("1", "a"), nil))
+			first := s.Get("ns", "x").Object()
+			for i, put := range []func() Change{
+				func() Change { return s.Put(NewEntry(c.make("2", "a"), nil)) },
+				func() Change { return s.Replace([]*Entry{NewEntry(c.make("3", "a"), nil)}) },
+			} {
+				if got := put().Total(); (got == 0) != c.stays {
+					t.Errorf("step %d: %d changes", i, got)
+				}
+				if now := s.Get("ns", "x").Object(); (now == first) != c.stays {
+					t.Errorf("step %d: version %s stays: %v", i, now.GetResourceVersion(), now == first)
+				}
+			}
+			if got := s.Put(NewEntry(c.make("4", "b"), nil)); got.Modified != 1 || s.Get("ns", "x").Object().GetResourceVersion() != "4" {
+				t.Errorf("a new content: %+v", got)
+			}
+		})
 	}
 }
 
