@@ -47,6 +47,11 @@
 // type is refused. A list type is not needed. See examples/routes, and [TypedSource].
 // Without a type, objects are unstructured.
 //
+// A watcher names the plural of a kind: gateways of a Gateway. A cluster knows the plurals. For
+// the other sources it is the English one, or what a CustomResourceDefinition among the objects
+// says. If there are objects of a kind and a watched resource looks like a wrong plural of it, a
+// [Folder] reports an error with the line, and [New] returns one for the other sources.
+//
 // # JSONPath
 //
 // [Options.IndexBy] takes the JSONPath of kubectl, parsed by client-go. So do indexBy of

@@ -336,10 +336,17 @@ func (f *Folder) takeFile(name string, t manifest.Text, settled bool) {
 // object, the one that came first stays, and the errors name both.
 func (f *Folder) show() (conflicts []error) {
 	want, kinds := map[objectKey]shownObject{}, manifest.Kinds{}
+	types := memapi.Types{Own: f.types.Own}
+	for _, file := range f.files {
+		for _, m := range file.good {
+			types.Tell(m.Object)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		for _, m := range f.files[name].good {
+			m.Resource = types.Resource(m.GetObjectKind().GroupVersionKind())
 			k, o := objectKey{m.Resource, m.GetNamespace(), m.GetName()}, shownObject{m, name}
-			if !kinds.See(m, name, f.types) {
+			if !kinds.See(m, name, types) {
 				continue
 			}
 			first, twice := want[k]
@@ -364,7 +371,7 @@ func (f *Folder) show() (conflicts []error) {
 	}
 	f.shown = want
 	f.mu.Lock()
-	f.kinds = kinds
+	f.kinds, f.types.Told = kinds, types.Told
 	f.mu.Unlock()
 	return conflicts
 }

@@ -67,7 +67,7 @@ type MetadataSource interface {
 // TypedSource is a [Source] with Go types besides those of client-go, such as those of
 // custom resources. These are a [Cluster] or [Folder] with a Scheme in its options, a
 // [Static], and the in-memory source of package k8swatchtest. The name of a resource is
-// the plural of its kind: routes of a Route, policies of a Policy.
+// the English plural of its kind: routes of a Route, policies of a Policy, gateways of a Gateway.
 type TypedSource interface {
 	Source
 
@@ -81,6 +81,14 @@ func (f *Folder) Scheme() *runtime.Scheme { return f.types.Own }
 
 // typesOf returns the Go types for the objects of a source.
 func typesOf(src Source) memapi.Types {
+	switch s := src.(type) {
+	case *Folder:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.types
+	case *Static:
+		return s.types
+	}
 	if typed, ok := src.(TypedSource); ok {
 		return memapi.Types{Own: typed.Scheme()}
 	}
@@ -143,6 +151,11 @@ func NewStatic(objs ...runtime.Object) (*Static, error) {
 	s := &Static{server: memapi.New()}
 	seen := map[objectKey]string{}
 	var errs []error
+	for _, obj := range objs {
+		if !isNil(obj) {
+			s.types.Tell(obj)
+		}
+	}
 	for i, obj := range objs {
 		if isNil(obj) {
 			errs = append(errs, fmt.Errorf("k8swatch: object %d is nil", i))
@@ -197,6 +210,9 @@ func (s *Static) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
 func (s *Static) Scheme() *runtime.Scheme          { return s.types.Own }
 
 func (s *Static) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	if err := s.server.Mistaken(gvr); err != nil {
+		return nil, err
+	}
 	return s.server.ListWatch(gvr, namespace, tweak), nil
 }
 

@@ -17,6 +17,7 @@ package k8swatchtest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -38,6 +39,7 @@ type Source struct {
 	partitioned bool
 	forbidden   map[schema.GroupVersionResource][]string
 	absent      map[schema.GroupVersionResource]bool
+	watched     []schema.GroupVersionResource
 	onRequest   func(context.Context, Request) error
 }
 
@@ -61,11 +63,28 @@ func (s *Source) SetScheme(scheme *runtime.Scheme) { s.types.Own = scheme }
 func (s *Source) Scheme() *runtime.Scheme          { return s.types.Own }
 
 func (s *Source) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	if err := s.watch(gvr); err != nil {
+		return nil, err
+	}
 	return s.server.ListWatch(gvr, namespace, tweak), nil
 }
 
 func (s *Source) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	if err := s.watch(gvr); err != nil {
+		return nil, err
+	}
 	return s.server.MetadataListWatch(gvr, namespace, tweak), nil
+}
+
+// watch notes that a resource is watched. It refuses a wrong plural of a kind.
+func (s *Source) watch(gvr schema.GroupVersionResource) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.server.Mistaken(gvr)
+	if err == nil && !slices.Contains(s.watched, gvr) {
+		s.watched = append(s.watched, gvr)
+	}
+	return err
 }
 
 func (s *Source) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (k8swatch.Object, error) {
@@ -75,10 +94,12 @@ func (s *Source) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 // Apply creates or replaces objects, typed or unstructured. It keeps the uid of an
 // object that has one. A new uid under an old name means that the object was deleted
 // and created again. Apply panics on objects that no cluster can have: an unknown kind,
-// no name, or a resource that is uninstalled.
+// no name, or a resource that is uninstalled. It also panics on a kind of which a wrong
+// plural is watched. The plural of a kind is the English one, or that of its
+// CustomResourceDefinition, if Apply got that before.
 func (s *Source) Apply(objs ...runtime.Object) {
 	for _, obj := range objs {
-		o, gvr, err := s.types.Normalize(obj.DeepCopyObject())
+		o, gvr, err := s.normalize(obj)
 		if err != nil {
 			panic(fmt.Sprintf("k8swatchtest: %v", err))
 		}
@@ -89,11 +110,24 @@ func (s *Source) Apply(objs ...runtime.Object) {
 	}
 }
 
+// normalize returns a copy of an object as a watcher expects it, and its resource.
+func (s *Source) normalize(obj runtime.Object) (k8swatch.Object, schema.GroupVersionResource, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.types.Tell(obj)
+	return s.types.Normalize(obj.DeepCopyObject())
+}
+
 func (s *Source) apply(gvr schema.GroupVersionResource, o k8swatch.Object) {
 	s.mu.Lock() // an uninstalled resource must not get an object afterwards
 	defer s.mu.Unlock()
-	if s.absent[gvr] {
-		panic(fmt.Sprintf("k8swatchtest: a %s while the resource is uninstalled", gvr.GroupResource()))
+	for absent := range s.absent {
+		if memapi.Serves(absent, gvr) {
+			panic(fmt.Sprintf("k8swatchtest: a %s while the resource is uninstalled", gvr.GroupResource()))
+		}
+	}
+	if err := s.server.Overlooked(s.watched, gvr, o); err != nil {
+		panic(fmt.Sprintf("k8swatchtest: %v", err))
 	}
 	s.server.Apply(gvr, o)
 }
@@ -120,7 +154,7 @@ func (s *Source) List(gvr schema.GroupVersionResource) []k8swatch.Object {
 func (s *Source) Delete(objs ...runtime.Object) bool {
 	all := true
 	for _, obj := range objs {
-		o, gvr, err := s.types.Normalize(obj.DeepCopyObject())
+		o, gvr, err := s.normalize(obj)
 		if err != nil {
 			panic(fmt.Sprintf("k8swatchtest: %v", err))
 		}
@@ -140,7 +174,7 @@ func Snapshot(t testing.TB, gvr schema.GroupVersionResource, opts *k8swatch.Opti
 		if err != nil {
 			t.Fatalf("k8swatchtest: %v", err)
 		}
-		if of != gvr {
+		if !memapi.Serves(gvr, of) {
 			t.Fatalf("k8swatchtest: %s is of %s, not of %s", o.GetName(), of.Resource, gvr.Resource)
 		}
 		all = append(all, o)

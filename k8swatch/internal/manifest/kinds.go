@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -58,7 +57,7 @@ func (k Kinds) Errors(read []schema.GroupVersionResource, types memapi.Types) (e
 		why := s.misnamed
 		if why == "" {
 			why = k.unread(gvk, read, types)
-		} else if slices.Contains(read, s.first.Resource) && memapi.KindFor(s.first.Resource).Type == nil {
+		} else if watched(read, s.first.Resource) && memapi.KindFor(s.first.Resource).Type == nil {
 			continue // a newer version of Kubernetes than client-go's
 		}
 		if why == "" {
@@ -79,7 +78,7 @@ func (k Kinds) Errors(read []schema.GroupVersionResource, types memapi.Types) (e
 // has reports whether the folder has objects of a resource.
 func (k Kinds) has(gvr schema.GroupVersionResource) bool {
 	for _, s := range k {
-		if s.first.Resource == gvr {
+		if memapi.Serves(gvr, s.first.Resource) {
 			return true
 		}
 	}
@@ -93,11 +92,17 @@ func (k Kinds) misspelt(read schema.GroupVersionResource, types memapi.Types) st
 		return ""
 	}
 	for _, kind := range slices.Sorted(maps.Keys(types.Known(read.GroupVersion()))) {
-		if plural, _ := meta.UnsafeGuessKindToResource(read.GroupVersion().WithKind(kind)); slip(plural.Resource, read.Resource) && types.KindFor(plural).Type != nil {
+		plural := types.Resource(read.GroupVersion().WithKind(kind))
+		if (slip(plural.Resource, read.Resource) || memapi.Near(kind, read.Resource)) && types.KindFor(plural).Type != nil {
 			return plural.Resource
 		}
 	}
 	return ""
+}
+
+// watched reports whether one of the watched resources gets the objects of another.
+func watched(read []schema.GroupVersionResource, stored schema.GroupVersionResource) bool {
+	return slices.ContainsFunc(read, func(r schema.GroupVersionResource) bool { return memapi.Serves(r, stored) })
 }
 
 // slip reports whether two names differ by one letter, or by two swapped letters. Names
@@ -132,8 +137,8 @@ func misnamed(gvk schema.GroupVersionKind, types memapi.Types) string {
 // returns "" for watched kinds and for unrelated ones, such as a Deployment.
 func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionResource, types memapi.Types) string {
 	_, known := types.Known(gvk.GroupVersion())[gvk.Kind]
-	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
-	if slices.Contains(read, gvr) {
+	gvr := types.Resource(gvk)
+	if watched(read, gvr) {
 		return ""
 	}
 	for _, r := range read {
@@ -146,6 +151,9 @@ func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionRes
 				return fmt.Sprintf("nothing reads it; the %s of %s are watched, and no manifest has any: did you mean to watch %s?", r.Resource, r.GroupVersion(), gvr.Resource)
 			}
 			return fmt.Sprintf("nothing reads %s of %s; did you mean one of the %s of %s?", gvk.Kind, gvk.GroupVersion(), r.Resource, r.GroupVersion())
+		case r.GroupVersion() == gvr.GroupVersion() && !known && memapi.Near(gvk.Kind, r.Resource) && !k.has(r):
+			return fmt.Sprintf("nothing reads it; the %s of %s are watched, and no manifest has any: did you mean to watch %s? "+
+				"If %s is the plural of %s, put its CustomResourceDefinition into the folder", r.Resource, r.GroupVersion(), gvr.Resource, r.Resource, gvk.Kind)
 		}
 	}
 	return ""

@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,7 +27,10 @@ type Kind struct {
 
 // Types are the Go types of objects: those of the program's own scheme, which may be
 // nil, and those of client-go.
-type Types struct{ Own *runtime.Scheme }
+type Types struct {
+	Own  *runtime.Scheme
+	Told map[schema.GroupKind]string // plurals; see Tell
+}
 
 func (t Types) schemes() []*runtime.Scheme {
 	if t.Own == nil {
@@ -58,19 +60,22 @@ func (t Types) Known(gv schema.GroupVersion) map[string]reflect.Type {
 
 // KindFor finds the Go type of a resource. Without a type there is no GVK either, and
 // the objects are unstructured.
-func (t Types) KindFor(gvr schema.GroupVersionResource) Kind {
+func (t Types) KindFor(gvr schema.GroupVersionResource) (likely Kind) {
 	for _, s := range t.schemes() {
 		for kind, typ := range s.KnownTypes(gvr.GroupVersion()) {
 			if !reflect.PointerTo(typ).Implements(reflect.TypeFor[Object]()) {
 				continue // lists, options
 			}
 			gvk := gvr.GroupVersion().WithKind(kind)
-			if plural, _ := meta.UnsafeGuessKindToResource(gvk); plural == gvr {
+			switch {
+			case t.Resource(gvk) == gvr:
 				return Kind{GVK: gvk, Type: reflect.PointerTo(typ)}
+			case s != scheme.Scheme && t.names(gvk, gvr.Resource):
+				likely = Kind{GVK: gvk, Type: reflect.PointerTo(typ)}
 			}
 		}
 	}
-	return Kind{}
+	return likely
 }
 
 // KindFor finds the Go type of a resource that client-go knows.
@@ -102,8 +107,7 @@ func (t Types) Normalize(obj runtime.Object) (Object, schema.GroupVersionResourc
 		return nil, schema.GroupVersionResource{}, fmt.Errorf("%s is not an object with metadata", gvk.Kind)
 	}
 	obj.GetObjectKind().SetGroupVersionKind(gvk)
-	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
-	return o, gvr, nil
+	return o, t.Resource(gvk), nil
 }
 
 // clusterScoped lists the kinds outside namespaces. The scheme does not know them. The

@@ -22,7 +22,7 @@ import (
 // ListWatch returns a list-watch of one resource in one namespace, or in all if
 // namespace is empty. tweak, if not nil, changes the options of each call.
 func (s *Server) ListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) *ListWatch {
-	return &ListWatch{server: s, gvr: gvr, kind: KindFor(gvr), namespace: namespace, tweak: tweak}
+	return &ListWatch{server: s, gvr: gvr, stored: Stored(gvr), kind: KindFor(gvr), namespace: namespace, tweak: tweak}
 }
 
 // MetadataListWatch is ListWatch for metadata alone: it sends *metav1.PartialObjectMetadata.
@@ -36,6 +36,7 @@ func (s *Server) MetadataListWatch(gvr schema.GroupVersionResource, namespace st
 type ListWatch struct {
 	server    *Server
 	gvr       schema.GroupVersionResource
+	stored    []schema.GroupVersionResource // where its objects may be
 	kind      Kind
 	namespace string
 	tweak     func(*metav1.ListOptions)
@@ -66,7 +67,7 @@ func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions
 	defer l.server.mu.Unlock()
 	all := page{revision: l.server.revision}
 	if opts.Continue == "" {
-		all.rest = l.server.matching(l.gvr, m)
+		all.rest = l.server.matching(l.stored, m)
 	} else {
 		var ok bool
 		if all, ok = l.server.pages[opts.Continue]; !ok {
@@ -110,11 +111,13 @@ func (s *Server) keep(p page) string {
 	return token
 }
 
-func (s *Server) matching(gvr schema.GroupVersionResource, m matcher) []Object {
+func (s *Server) matching(stored []schema.GroupVersionResource, m matcher) []Object {
 	var found []Object
-	for _, obj := range s.objects[gvr] {
-		if m(obj) {
-			found = append(found, obj)
+	for _, at := range stored {
+		for _, obj := range s.objects[at] {
+			if m(obj) {
+				found = append(found, obj)
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b Object) int {

@@ -49,7 +49,8 @@ type event struct {
 	ends     bool                        // the watches end; with gvr: the resource was removed
 }
 
-func (e event) concerns(gvr schema.GroupVersionResource) bool { return e.gvr == gvr || e.gvr.Empty() }
+// concerns reports whether the event is one of a list-watch.
+func (e event) concerns(l *ListWatch) bool { return slices.Contains(l.stored, e.gvr) || e.gvr.Empty() }
 
 // maxLog bounds the log. Older events are compacted, as etcd does after a while.
 const maxLog = 100_000
@@ -79,7 +80,7 @@ func (s *Server) Apply(gvr schema.GroupVersionResource, obj Object) {
 func (s *Server) Edit(gvr schema.GroupVersionResource, namespace, name string, edit func(Object)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.objects[gvr][key(namespace, name)]
+	gvr, old := s.find(gvr, namespace, name)
 	if old == nil {
 		return false
 	}
@@ -111,7 +112,18 @@ func (s *Server) apply(gvr schema.GroupVersionResource, obj Object) {
 func (s *Server) Delete(gvr schema.GroupVersionResource, namespace, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	gvr, _ = s.find(gvr, namespace, name)
 	return s.delete(gvr, key(namespace, name))
+}
+
+// find returns an object, or nil, and the resource under which it is stored.
+func (s *Server) find(gvr schema.GroupVersionResource, namespace, name string) (schema.GroupVersionResource, Object) {
+	for _, at := range Stored(gvr) {
+		if obj := s.objects[at][key(namespace, name)]; obj != nil {
+			return at, obj
+		}
+	}
+	return gvr, nil
 }
 
 func (s *Server) delete(gvr schema.GroupVersionResource, k string) bool {
@@ -133,8 +145,10 @@ func (s *Server) delete(gvr schema.GroupVersionResource, k string) bool {
 func (s *Server) Remove(gvr schema.GroupVersionResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range slices.Sorted(maps.Keys(s.objects[gvr])) {
-		s.delete(gvr, k)
+	for _, at := range Stored(gvr) {
+		for _, k := range slices.Sorted(maps.Keys(s.objects[at])) {
+			s.delete(at, k)
+		}
 	}
 	s.revision++
 	s.append(event{gvr: gvr, ends: true})
@@ -241,7 +255,7 @@ func (s *Server) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if obj := s.objects[gvr][key(namespace, name)]; obj != nil {
+	if _, obj := s.find(gvr, namespace, name); obj != nil {
 		return obj.DeepCopyObject().(Object), nil
 	}
 	return nil, apierrors.NewNotFound(gvr.GroupResource(), name)
@@ -251,7 +265,7 @@ func (s *Server) Fetch(ctx context.Context, gvr schema.GroupVersionResource, nam
 func (s *Server) Objects(gvr schema.GroupVersionResource) []Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.matching(gvr, func(Object) bool { return true })
+	found := s.matching(Stored(gvr), func(Object) bool { return true })
 	for i, obj := range found {
 		found[i] = obj.DeepCopyObject().(Object)
 	}

@@ -69,22 +69,22 @@ func (l *ListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOption
 	w.next = s.logBase + uint64(len(s.log))
 	switch from, perr := strconv.ParseUint(opts.ResourceVersion, 10, 64); {
 	case opts.SendInitialEvents != nil && *opts.SendInitialEvents:
-		w.initial = s.matching(l.gvr, m)
+		w.initial = s.matching(l.stored, m)
 		if !s.noMarks {
 			w.bookmark = l.mark(s.revision, true)
 		}
 	case opts.ResourceVersion == "" || opts.ResourceVersion == "0":
-		w.initial = s.matching(l.gvr, m)
+		w.initial = s.matching(l.stored, m)
 	case perr != nil:
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("resourceVersion %q is not a number", opts.ResourceVersion))
 	default:
 		i, _ := slices.BinarySearchFunc(s.log, from+1, func(e event, r uint64) int { return cmp.Compare(e.revision, r) })
-		if from < s.floor || slices.ContainsFunc(s.log[i:], func(e event) bool { return e.ends && e.gvr == l.gvr }) {
+		if from < s.floor || slices.ContainsFunc(s.log[i:], func(e event) bool { return e.ends && slices.Contains(l.stored, e.gvr) }) {
 			return nil, apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d", from))
 		}
 		w.next = s.logBase + uint64(i)
 	}
-	if n := max(admitted, s.logBase) - s.logBase; slices.ContainsFunc(s.log[n:], func(e event) bool { return e.ends && e.concerns(l.gvr) }) {
+	if n := max(admitted, s.logBase) - s.logBase; slices.ContainsFunc(s.log[n:], func(e event) bool { return e.ends && e.concerns(l) }) {
 		w.Stop()
 	}
 	s.open[w] = struct{}{}
@@ -159,7 +159,7 @@ func (w *watching) deliver(ctx context.Context, e event) bool {
 	if e.bookmark && w.marks {
 		return w.send(ctx, watch.Bookmark, w.list.mark(e.revision, false))
 	}
-	if !e.concerns(w.list.gvr) {
+	if !e.concerns(w.list) {
 		return true
 	}
 	if e.ends {
