@@ -15,10 +15,10 @@
 //	endpoints := k8swatch.Read[*discoveryv1.EndpointSlice](ctx, slices.Snapshot())
 //	for _, s := range endpoints.Get("shop", "web") { ... }
 //
-// Several watchers form a [Group]. They run together with one OnChange, and one
-// [GroupSnapshot] shows all of them at the same instant. A kubectl apply or a manifest
-// that writes several resources may still come in several changes. [SnapshotOf] reads
-// watchers outside of a group at one instant.
+// Several watchers form a [Group]; [Add] makes a typed one in it. They run together with one
+// OnChange, and one [GroupSnapshot] shows all of them at the same instant. A kubectl apply or
+// a manifest that writes several resources may still come in several changes. [SnapshotOf]
+// reads watchers outside of a group at one instant.
 //
 // A [Single] follows one named object, such as a Secret of settings, and reports each
 // change at once. A [Cached] is for resources that are too big for memory, such as all

@@ -26,7 +26,7 @@ func ofKind(kind string) *unstructured.Unstructured {
 func definition(kind, plural string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
 		"metadata": map[string]any{"name": plural + ".gateway.networking.k8s.io"},
-		"spec": map[string]any{"group": "gateway.networking.k8s.io", "names": map[string]any{"kind": kind, "plural": plural}}}}
+		"spec":     map[string]any{"group": "gateway.networking.k8s.io", "names": map[string]any{"kind": kind, "plural": plural}}}}
 }
 
 // folderOf is a folder of manifests of the objects.

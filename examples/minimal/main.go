@@ -60,13 +60,13 @@ func run(ctx context.Context, args []string, addr, state string) error {
 	if err != nil {
 		return err
 	}
-	services, err1 := k8swatch.New(source, corev1.SchemeGroupVersion.WithResource("services"), nil)
-	slices, err2 := k8swatch.New(source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
-		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
 	var loop *reconcile.Loop
 	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, // the loop already holds back renders
 		OnChange: func(context.Context, k8swatch.Changes) error { loop.Trigger("resources changed"); return nil }})
-	if err := errors.Join(err1, err2, watched.Add(services, slices)); err != nil {
+	services, err1 := k8swatch.Add[*corev1.Service](watched, source, corev1.SchemeGroupVersion.WithResource("services"), nil)
+	slices, err2 := k8swatch.Add[*discoveryv1.EndpointSlice](watched, source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
+		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 
@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, addr, state string) error {
 		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout(), User: dataplane.DefaultUser()},
 		Renderer: &render.Templates{Engine: engine, Layout: local.Layout(), Input: func(ctx context.Context) (*render.Input, error) {
 			all := watched.Snapshot()
-			vars["backends"] = backends(k8swatch.Read[*corev1.Service](ctx, all.Of(services)), k8swatch.Read[*discoveryv1.EndpointSlice](ctx, all.Of(slices)))
+			vars["backends"] = backends(services.Read(ctx, all), slices.Read(ctx, all))
 			return &render.Input{Vars: vars}, nil
 		}},
 	})
@@ -143,7 +143,7 @@ func backends(services k8swatch.Reader[*corev1.Service], slices k8swatch.Reader[
 		}
 		for _, slice := range slices.Get(s.Namespace, s.Name) {
 			for _, e := range slice.Endpoints {
-				if ports := slice.Ports; len(ports) > 0 && ports[0].Port != nil && ptr.Deref(e.Conditions.Ready, true) {
+				if ports := slice.Ports; len(e.Addresses) > 0 && len(ports) > 0 && ports[0].Port != nil && ptr.Deref(e.Conditions.Ready, true) {
 					b.Servers = append(b.Servers, server{net.JoinHostPort(e.Addresses[0], fmt.Sprint(*ports[0].Port)), slice})
 				}
 			}
