@@ -32,7 +32,7 @@ func TestOwnTemplates(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, "haproxy.cfg"))
 	require.NoError(t, err)
 	write("snippets/answer.cfg", "    # a snippet\n")
-	own := `    # hosts {{ pathResolver.GetPath("hosts.map", "map") }}
+	own := `    # hosts {{ pathResolver.GetPath("map", "hosts.map") }}
     errorfile 503 {{ fileRegistry.Register("file", "503.http", "HTTP/1.0 503 Sorry\r\ncontent-type: text/plain\r\n\r\nsorry\n") }}
 {% var paths = shared.ComputeIfAbsent("paths", func() any { return len(prefix) }) %}
 {% if currentConfig != nil %}

@@ -34,7 +34,7 @@ func ExampleHostVars() {
 	templates := hosted(`frontend web
     bind :80
     errorfile 503 {{ fileRegistry.Register("file", "503.http", "HTTP/1.0 503\r\n\r\nsorry\n") }}
-    use_backend %[req.hdr(host),map({{ pathResolver.GetPath("hosts.map", "map") }})]
+    use_backend %[req.hdr(host),map({{ pathResolver.GetPath("map", "hosts.map") }})]
 `)
 	rendered, err := templates.Render(context.Background())
 	if err != nil {
@@ -53,8 +53,8 @@ func ExampleHostVars() {
 
 func ExamplePathResolver_Path() {
 	paths := render.PathResolver{}
-	fmt.Println(paths.Path("hosts.map", "map"))
-	_, err := paths.Path("../passwd", "file")
+	fmt.Println(paths.Path("map", "hosts.map"))
+	_, err := paths.Path("file", "../passwd")
 	fmt.Println(err != nil)
 	// Output:
 	// /etc/haproxy/maps/hosts.map <nil>
@@ -62,7 +62,7 @@ func ExamplePathResolver_Path() {
 }
 
 func ExamplePathResolver_GetPath() {
-	fmt.Println(render.PathResolver{}.GetPath("shop.pem", "cert"))
+	fmt.Println(render.PathResolver{}.GetPath("cert", "shop.pem"))
 	// Output:
 	// /etc/haproxy/ssl/shop.pem
 }

@@ -16,7 +16,7 @@ type PathResolver struct {
 // Path returns the path of a file. The kind is "map", "cert", "ca", "crt-list" or "file", or
 // a name of [dataplane.FileKind]. The file need not exist. Path fails for an unknown kind,
 // and for a name that [dataplane.CheckFileName] refuses.
-func (p PathResolver) Path(name, kind string) (string, error) {
+func (p PathResolver) Path(kind, name string) (string, error) {
 	k, err := fileKind(kind)
 	if err != nil {
 		return "", err
@@ -27,10 +27,17 @@ func (p PathResolver) Path(name, kind string) (string, error) {
 	return p.Layout.Path(k, name), nil
 }
 
-// GetPath is Path for templates: an error ends the render, with the position of the call.
-// Called from Go, GetPath panics with that error.
-func (p PathResolver) GetPath(name, kind string) string {
-	path, err := p.Path(name, kind)
+// GetPath is Path for templates: an error ends the render, with the position of the call. It
+// also takes the name before the kind, as templates of other systems have it. If both are
+// kinds, the first one counts as the kind. Called from Go, GetPath panics with the error.
+func (p PathResolver) GetPath(kind, name string) string {
+	if _, err := fileKind(kind); err != nil {
+		if _, swapped := fileKind(name); swapped != nil {
+			panic(fmt.Errorf("%w, and neither is %q", err, name))
+		}
+		kind, name = name, kind
+	}
+	path, err := p.Path(kind, name)
 	if err != nil {
 		panic(err)
 	}

@@ -45,17 +45,20 @@ func mustRender(t *testing.T, templates *Templates) *dataplane.Config {
 
 func TestPaths(t *testing.T) {
 	for _, c := range []struct{ call, want string }{
-		{`pathResolver.GetPath("hosts.map", "map")`, "/srv/haproxy/maps/hosts.map"},
-		{`pathResolver.GetPath("shop.pem", "cert")`, "/srv/haproxy/ssl/shop.pem"},
-		{`pathResolver.GetPath("shop.pem", "ca")`, "/srv/haproxy/general/shop.pem"},
-		{`pathResolver.GetPath("certs.txt", "crt-list")`, "/srv/haproxy/general/certs.txt"},
-		{`pathResolver.GetPath("503.http", "file")`, "/srv/haproxy/general/503.http"},
-		{`pathResolver.GetPath("503.http", "page")`, `error: "page" is no kind of file`},
-		{`pathResolver.GetPath("../../etc/passwd", "file")`, "error: only letters"},
-		{`pathResolver.GetPath("a b.map", "map")`, "error: only letters"},
-		{`pathResolver.GetPath("hosts.txt", "map")`, "error: must end in .map"},
-		{`pathResolver.GetPath("", "file")`, "error: the name is empty"},
-		{`pathResolver.GetPath("x.http\n", "file")`, "error: only letters"},
+		{`pathResolver.GetPath("map", "hosts.map")`, "/srv/haproxy/maps/hosts.map"},
+		{`pathResolver.GetPath("cert", "shop.pem")`, "/srv/haproxy/ssl/shop.pem"},
+		{`pathResolver.GetPath("ca", "shop.pem")`, "/srv/haproxy/general/shop.pem"},
+		{`pathResolver.GetPath("crt-list", "certs.txt")`, "/srv/haproxy/general/certs.txt"},
+		{`pathResolver.GetPath("file", "503.http")`, "/srv/haproxy/general/503.http"},
+		{`pathResolver.GetPath("page", "503.http")`, `error: "page" is no kind of file`},
+		{`pathResolver.GetPath("hosts.map", "map")`, "/srv/haproxy/maps/hosts.map"}, // the name first
+		{`pathResolver.GetPath("503.http", "page")`, `error: and neither is "page"`},
+		{`pathResolver.GetPath("ca", "file")`, "/srv/haproxy/general/file"}, // a file of the name of a kind
+		{`pathResolver.GetPath("file", "../../etc/passwd")`, "error: only letters"},
+		{`pathResolver.GetPath("map", "a b.map")`, "error: only letters"},
+		{`pathResolver.GetPath("map", "hosts.txt")`, "error: must end in .map"},
+		{`pathResolver.GetPath("file", "")`, "error: the name is empty"},
+		{`pathResolver.GetPath("file", "x.http\n")`, "error: only letters"},
 	} {
 		rendered, err := site(t, map[string]string{"haproxy.cfg": "global\n  # {{ " + c.call + " }}\n"}, nil, nil).Render(t.Context())
 		if want, wrong := strings.CutPrefix(c.want, "error: "); wrong {

@@ -74,8 +74,8 @@ func (r *Routes) Input(settings Settings) *render.Input {
 }
 
 // Compile type-checks templates. They see the variables of Input. The function
-// path(kind, name) returns where a file lies for HAProxy; pathResolver.GetPath(name,
-// kind) returns the same.
+// path(kind, name) returns where a file lies for HAProxy; pathResolver.GetPath(kind,
+// name) returns the same.
 func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 	return templating.Compile(cases.Without(files), &templating.Options{
 		Globals: map[string]any{
