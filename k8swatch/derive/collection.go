@@ -174,6 +174,13 @@ func (c *Collection[K, V]) slot(key K) int32 {
 	return slot
 }
 
+// reserve makes room for the items of the first transaction.
+func (c *Collection[K, V]) reserve(n int) {
+	if len(c.items) == 0 && c.g.fresh {
+		c.slots, c.items = make(map[K]int32, n), make([]item[K, V], 0, n)
+	}
+}
+
 // log keeps an item as it was before the transaction. The first transaction needs no log: it
 // begins with nothing.
 func (c *Collection[K, V]) log(slot int32) *item[K, V] {
@@ -263,13 +270,17 @@ func (c *Collection[K, V]) markAll() {
 // compute computes the marked items. Those that fail stay marked.
 func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
 	todo := c.dirty
-	c.dirty = nil
+	if c.dirty = nil; len(todo) == 0 {
+		return nil
+	}
+	at := &Reads{g: c.g, node: c.id, ctx: ctx}
 	for i, slot := range todo {
 		if err := ctx.Err(); err != nil || len(errs) == maxErrors {
 			c.dirty = append(c.dirty, todo[i:]...)
 			return append(errs, err)
 		}
-		if err := c.computeOne(ctx, slot); err != nil {
+		at.said, at.list, at.again, at.err = nil, at.list[:0], time.Time{}, nil
+		if err := c.computeOne(at, slot); err != nil {
 			c.dirty = append(c.dirty, slot)
 			errs = append(errs, err)
 		}
@@ -283,8 +294,7 @@ func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
 // maxErrors bounds the errors of one Run.
 const maxErrors = 100
 
-func (c *Collection[K, V]) computeOne(ctx context.Context, slot int32) error {
-	at := &Reads{g: c.g, node: c.id, ctx: ctx}
+func (c *Collection[K, V]) computeOne(at *Reads, slot int32) error {
 	value, has, err := c.call(at, slot)
 	if err == nil {
 		err = c.reportTo(at, slot)

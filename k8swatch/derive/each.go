@@ -42,6 +42,7 @@ func Each[K comparable, V, R any](name string, from *Collection[K, V], item func
 		return r, false
 	}
 	from.hears = append(from.hears, func(of int32, key K, _, _ V, _, _ bool) {
+		c.reserve(len(from.items))
 		c.mark(c.slot(key), refOf(from.id, of))
 	})
 	return c

@@ -39,7 +39,8 @@ var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn
 func newBench(w *world) *state {
 	var s state
 	s.g, s.set, s.parts = derive.New(), map[any]any{}, map[part]*discoveryv1.EndpointSlice{}
-	s.model = NewModel(s.g, NewInputs(s.g), Options{}, nil)
+	most := Limits{PathsPerNamespace: 1 << 20, BackendsPerNamespace: 1 << 20, ServersPerNamespace: 1 << 20, MapBytesPerNamespace: 1 << 30} // all are of one namespace
+	s.model = NewModel(s.g, NewInputs(s.g), Options{Limits: most}, nil)
 	s.fill(w.cluster())
 	return &s
 }

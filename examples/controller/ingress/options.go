@@ -19,18 +19,20 @@ import (
 // annotated is an Ingress with what its annotations ask for.
 type annotated struct {
 	ing     *networkingv1.Ingress
-	options annotation.Options
+	options *annotation.Options
 }
+
+// noOptions are those of an Ingress without annotations of ours.
+var noOptions annotation.Options // constant in effect
 
 // readAnnotations reads and reports the annotations of an Ingress.
 func readAnnotations(at *derive.Reads, _ Name, ing *networkingv1.Ingress, _ *annotated) (*annotated, bool) {
-	a := &annotated{ing: ing}
-	if annotation.Has(ing.Annotations) {
-		var problems []annotation.Problem
-		a.options, problems = annotation.Read(annotation.Ingress, ing.Annotations, annotation.Options{})
-		tellAnnotations(at, "Ingress", ing, problems)
+	if !annotation.Has(ing.Annotations) {
+		return &annotated{ing, &noOptions}, true
 	}
-	return a, true
+	options, problems := annotation.Read(annotation.Ingress, ing.Annotations, noOptions)
+	tellAnnotations(at, "Ingress", ing, problems)
+	return &annotated{ing, &options}, true
 }
 
 // ofHost returns the options of the Ingress for all paths of a host; nil: none.
@@ -203,7 +205,7 @@ func inSpace(namespace, name string) (Name, error) {
 }
 
 func nameUserSecrets(name Name, a *annotated, add func(secretRef, *networkingv1.Ingress)) {
-	if o := &a.options; o.Auth.Secret != "" && !o.Closed {
+	if o := a.options; o.Auth.Secret != "" && !o.Closed {
 		if secret, err := inSpace(name.Namespace, o.Auth.Secret); err == nil {
 			add(secretRef{secret, o.Auth.Map}, a.ing)
 		}

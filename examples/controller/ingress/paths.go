@@ -72,12 +72,12 @@ type reading struct {
 	ing      *networkingv1.Ingress
 	options  annotation.Options
 	patterns int // how much of the limit of patterns is left
-	asks
+	*asks
 }
 
 // read finds what an Ingress asks for, and refuses by name what cannot be served.
 func (m *Model) read(at *derive.Reads, name Name, a *annotated, _ *asks) (*asks, bool) {
-	r := &reading{Model: m, at: at, ing: a.ing, options: a.options, patterns: m.patterns.share(at, name.Namespace, name)}
+	r := &reading{Model: m, at: at, ing: a.ing, options: *a.options, asks: &asks{}, patterns: m.patterns.share(at, name.Namespace, name)}
 	if r.options != (annotation.Options{}) {
 		r.readSecrets()
 	}
@@ -88,7 +88,7 @@ func (m *Model) read(at *derive.Reads, name Name, a *annotated, _ *asks) (*asks,
 	for i := range spec.Rules {
 		r.readRule(fieldPath{-1, i, -1, ""}, &spec.Rules[i])
 	}
-	return &r.asks, true
+	return r.asks, true
 }
 
 func (r *reading) refuse(field fieldPath, reason string) { refuse(r.at, r.ing, field, reason) }
