@@ -6,6 +6,8 @@
 //
 //   - [github.com/hapticsdk/haptic/k8swatch] keeps Kubernetes resources in
 //     indexed stores and takes consistent snapshots of them;
+//   - [github.com/hapticsdk/haptic/k8swatch/derive] computes a model from these resources, and
+//     again only what a change affects;
 //   - [github.com/hapticsdk/haptic/templating] renders templates that are
 //     type-checked once and cannot inject configuration;
 //   - [github.com/hapticsdk/haptic/validate] says what is wrong with a
@@ -20,6 +22,22 @@
 //     [github.com/hapticsdk/haptic/reconcile/observe] watches the loop, and
 //     [github.com/hapticsdk/haptic/reconcile/settings] is a whole controller as
 //     data.
+//
+// Controllers share [github.com/hapticsdk/haptic/reconcile/endpoints],
+// [github.com/hapticsdk/haptic/reconcile/certs] and
+// [github.com/hapticsdk/haptic/reconcile/limits].
+//
+// This is the way of a changed EndpointSlice to a command of HAProxy. Each station is one file:
+//
+//	watch event
+//	  -> k8swatch/intake.go                       trims the object and puts it into the store
+//	  -> reconcile/loop.go                        is triggered, acts at once, and then holds
+//	  -> k8swatch/feed.go                         sets the changed objects as inputs
+//	  -> k8swatch/derive/graph.go                 computes the items again that read them
+//	  -> examples/controller/ingress/backends.go  makes the backend: who serves keeps its server
+//	  -> reconcile/render/templates.go            renders the changed texts to a Config
+//	  -> dataplane/internal/diff/servers.go       finds the operation that changes the server
+//	  -> dataplane/internal/socket/apply.go       sends it to HAProxy as a command
 //
 // Each package is useful alone. examples/minimal puts them together in 150 lines: copy it.
 // examples/controller is the reference controller; docs/operations.md says how to deploy it.

@@ -20,8 +20,8 @@ type Limits struct {
 	// PathsPerIngress bounds the paths of an Ingress. A rule without paths counts as
 	// one, and so does a TLS host.
 	PathsPerIngress int
-	// PathsPerNamespace bounds the same for all Ingresses together. A full build reads
-	// all of them; most changes read one. An Ingress with a TLS host counts for two.
+	// PathsPerNamespace bounds the same for all Ingresses together. The first
+	// build reads all of them, a change reads one. An Ingress with a TLS host counts for two.
 	PathsPerNamespace int
 	// MapBytesPerNamespace bounds hosts and paths in bytes. Each render that changes a
 	// map prints it whole, and HAProxy holds it twice.

@@ -19,8 +19,7 @@ import (
 )
 
 // Operator is what the operator of the controller serves beside Ingresses. It does not
-// change while it is in use. With another one, a Builder builds everything. The zero
-// value adds nothing.
+// change while it is in use: set another one as the input. The zero value adds nothing.
 type Operator struct {
 	Certificate  string     // namespace/name of the Secret for server names without a certificate; "": they are refused
 	Backend      ServiceRef // for requests without a route; zero: none
