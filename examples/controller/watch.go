@@ -113,7 +113,11 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	}
 	c.routes.Store(routes)
 	in := routes.Input(c.settings)
-	in.Accepted = func() { _ = model.Accept() } // fails only for a model that a later one has replaced
+	in.Accepted = func() {
+		if err := model.Accept(routes); err != nil {
+			c.log.Error("the next render does not know what is deployed", "error", err)
+		}
+	}
 	in.Files = append(in.Files[:len(in.Files):len(in.Files)], c.pages...)
 	maps.DeleteFunc(in.Each, func(entry string, _ render.Each) bool { return !c.each[entry] })
 	in.Resources = map[string]int{"ingresses": c.ingresses.count(all), "services": c.services.count(all), "endpointslices": c.slices.count(all), "secrets": c.secrets.count(all) + c.opaque.count(all)}

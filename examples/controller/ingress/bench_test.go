@@ -48,7 +48,7 @@ func newBench(w *world) *state {
 func (s *state) routes(tb testing.TB) *Routes {
 	r, err := s.model.Routes(tb.Context())
 	require.NoError(tb, err)
-	require.NoError(tb, s.model.Accept())
+	require.NoError(tb, s.model.Accept(r))
 	return r
 }
 

@@ -100,8 +100,8 @@ func Build(c *Cluster, slots *Slots) *Routes {
 
 // Accepted makes these routes those of the last valid configuration.
 func (r *Routes) Accepted() {
-	if m, ok := models.LoadAndDelete(r); ok && m.(*Model).graph.Open() {
-		if err := m.(*Model).Accept(); err != nil {
+	if m, ok := models.LoadAndDelete(r); ok {
+		if err := m.(*Model).Accept(r); err != nil {
 			panic(err)
 		}
 	}

@@ -86,6 +86,7 @@ type Model struct {
 	Inputs
 	graph   *derive.Graph
 	earlier *earlier // until the first configuration is accepted
+	last    *Routes  // of the open transaction; nil: none
 
 	sortedClasses   derive.List[*networkingv1.IngressClass]
 	classes         derive.Value[*classes]
@@ -153,17 +154,21 @@ func (m *Model) Routes(ctx context.Context) (*Routes, error) {
 		return nil, err
 	}
 	r := *m.routes.Get(nil)
-	r.Next = m.graph.Next()
+	r.Next, m.last = m.graph.Next(), &r
 	return &r, nil
 }
 
 // Accept makes the owners of hosts and lines, the servers of endpoints and the certificates in
-// use those of the last [Model.Routes]. A bad edit that drops a host must not free it, because
-// the earlier version still serves it.
-func (m *Model) Accept() error {
+// use those of some routes. A bad edit that drops a host must not free it, because the earlier
+// version still serves it. Routes that a later call of [Model.Routes] replaced leave no trace:
+// their transaction is rolled back, and the next one makes them again.
+func (m *Model) Accept(r *Routes) error {
+	if r != m.last {
+		return nil
+	}
 	err := m.graph.Commit()
 	if err == nil {
-		m.earlier = nil
+		m.last, m.earlier = nil, nil
 	}
 	return err
 }

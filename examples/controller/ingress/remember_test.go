@@ -154,3 +154,21 @@ func TestRememberIsNewer(t *testing.T) {
 	before.Accepted()
 	require.Equal(t, "shop_a_80", serves(t, w.build(t)))
 }
+
+// TestOnlyTheLastIsAccepted: the routes of an earlier attempt do not accept those of a later one,
+// as in a search that goes back to what was valid.
+func TestOnlyTheLastIsAccepted(t *testing.T) {
+	w := newTenants(by("shop", 1, ingress("web", rule("x.test", path(prefix, "/", "a")))))
+	valid := w.build(t)
+	build := func() *Routes {
+		c := w.cluster()
+		c.Hosts = &w.hosts
+		return Build(c, &Slots{})
+	}
+	again := build()
+	w.ingresses = nil
+	build() // not valid: the host would be free
+	again.Accepted()
+	w.ingresses = []*networkingv1.Ingress{valid.Prefix[0].Ingress, by("evil", 0, ingress("web", rule("x.test", path(prefix, "/", "b"))))}
+	require.Equal(t, map[string]string{"x.test/": "shop"}, lines(w.build(t)))
+}
