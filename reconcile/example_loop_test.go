@@ -59,6 +59,12 @@ func ExampleResourceOf() {
 	// false
 }
 
+func ExampleRefuse() {
+	ing := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	fmt.Println(reconcile.Refuse(ing, "spec.rules[0].host", "is empty: name a host"))
+	// Output: Ingress shop/web: spec.rules[0].host: is empty: name a host
+}
+
 // elected is a reconcile.Leader, as k8swatch.Election is.
 type elected struct{ atomic.Bool }
 

@@ -63,6 +63,13 @@ type Refusal struct {
 	Detail   string   `json:"detail,omitempty"` // details that may change while the problem stays: "3 not ready"
 }
 
+// Refuse returns the refusal of an object, or of the part of it that field names: it fills in
+// what [ResourceOf] knows of the object. Set Warning if the object is served all the same.
+func Refuse(obj any, field, reason string) Refusal {
+	resource, _ := ResourceOf(obj)
+	return Refusal{Resource: resource.String(), Source: resource.Source, Object: resource, Field: field, Reason: reason}
+}
+
 // String returns one line for a log.
 func (r Refusal) String() string { return r.located() + ": " + r.what() }
 

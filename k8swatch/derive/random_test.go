@@ -49,6 +49,14 @@ type model struct {
 }
 
 func newModel() *model {
+	m := newRoutes()
+	m.text = derive.One(m.g, "text", func(at *derive.Reads, _ string) string { return strings.Join(m.list.Get(at), "\n") })
+	m.reports = derive.Reports(m.g, "reports", func(r string) string { s, _, _ := strings.Cut(r, ":"); return s }, cmp.Compare[string])
+	return m
+}
+
+// newRoutes is the model without its text and its reports.
+func newRoutes() *model {
 	m := &model{g: derive.New()}
 	m.objects = derive.NewInput[string, object](m.g, "objects")
 	m.services = derive.NewInput[string, int](m.g, "services")
@@ -90,8 +98,6 @@ func newModel() *model {
 		return fmt.Sprintf("%s %v %d %v", o.name, mine, port, ok), true
 	})
 	m.list = derive.Sorted("list", m.routes, cmp.Compare[string])
-	m.text = derive.One(m.g, "text", func(at *derive.Reads, _ string) string { return strings.Join(m.list.Get(at), "\n") })
-	m.reports = derive.Reports(m.g, "reports", func(r string) string { s, _, _ := strings.Cut(r, ":"); return s }, cmp.Compare[string])
 	return m
 }
 
