@@ -11,8 +11,8 @@ import (
 )
 
 // Feed gives the objects of a group of watchers to the inputs of a [derive.Graph]: all at
-// first, and then only those that changed. Changed may be called concurrently; the other
-// methods are for the goroutine of the graph.
+// first, and then only those that changed. Changed and Reread may be called concurrently; the
+// other methods are for the goroutine of the graph.
 type Feed struct {
 	graph *derive.Graph
 	group *Group
@@ -26,6 +26,7 @@ type Feed struct {
 
 	mu      sync.Mutex
 	pending Changes
+	reread  bool
 }
 
 // Left names an object that is in quarantine without a version that could stand in its place.
@@ -113,6 +114,14 @@ func (f *Feed) Changed(c Changes) {
 	f.pending = f.pending.And(c)
 }
 
+// Reread makes the next Fill set all objects as they are then, after a [Group.Refresh]: changes
+// that wait may be older.
+func (f *Feed) Reread() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reread = true
+}
+
 // Fill sets the inputs to the objects as they are now, and returns the snapshot that it read.
 // If a transaction is still open, Fill rolls it back first: it was not accepted. In the context
 // of a render, the last good version of a quarantined object takes its place, as in [Read].
@@ -128,7 +137,10 @@ func (f *Feed) Fill(ctx context.Context) *GroupSnapshot {
 	}
 	f.mu.Lock()
 	pending := f.pending
-	f.pending = Changes{}
+	if f.reread {
+		f.last = nil
+	}
+	f.pending, f.reread = Changes{}, false
 	f.mu.Unlock()
 	now, known := f.next(pending)
 	f.last, f.since = now, append(f.since, pending.Objects...)

@@ -48,6 +48,7 @@ func ExampleFeed() {
 		panic(err)
 	}
 	fmt.Println(slices.Collect(maps.Values(maps.Collect(names.All()))), feed.Left().Len())
+	feed.Reread() // after a refresh of the group, as at the begin of a term
 	stop()
 	<-done
 	// Output: [shop/web] 0
@@ -87,6 +88,9 @@ func feedOf(t *testing.T, seed uint64) {
 			render = rendering.WithRule(ctx, &rendering.Rule{Stand: func(o any) (any, bool) { return o, o.(*corev1.Service).Name != out }})
 		} else {
 			out = ""
+		}
+		if r.IntN(10) == 0 {
+			feed.Reread()
 		}
 		snapshot := feed.Fill(render)
 		want := map[string]*corev1.Service{}

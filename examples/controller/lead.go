@@ -17,6 +17,7 @@ func (c *controller) beginTerm(ctx context.Context) {
 		c.log.Warn("the new leader could not read all resources again: some objects may be older than what is deployed", "error", err)
 	}
 	cancel()
+	c.feed.Load().Reread()
 	bounded, cancel = context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	if previous, _ := c.deployed(bounded); ingress.HasHosts(previous) { // otherwise the instance is new
