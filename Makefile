@@ -39,7 +39,8 @@ e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
-soak: haproxy ## random faults under constant traffic, for SOAK=10m
+soak: haproxy ## random faults under constant traffic, for SOAK=10m, and random fleets
+	$(GO) test -count=1 -run '^TestRandomFleets$$' ./examples/controller/ingress -seeds 1000
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) test -count=1 -v -run '^TestSoak$$' -soak $(SOAK) -soakrace -timeout 24h .
 
