@@ -14,6 +14,7 @@ import (
 type Graph struct {
 	nodes    []node // in the order in which they were made, which is the order of computing
 	due      deadlines
+	mostDue  int        // of them before those of the past are dropped
 	says     []listener // collections of reports
 	number   int        // of the transaction
 	now      time.Time  // of the running transaction
@@ -171,6 +172,22 @@ func (g *Graph) markDue() {
 		d := heap.Pop(&g.due).(due)
 		g.nodes[d.of.node()].expire(d.of.slot())
 	}
+}
+
+// addDue adds a deadline. An item that is computed again and again leaves former ones behind.
+func (g *Graph) addDue(d due) {
+	heap.Push(&g.due, d)
+	if len(g.due) <= g.mostDue {
+		return
+	}
+	seen := map[ref]bool{}
+	g.due = slices.DeleteFunc(g.due, func(d due) bool {
+		stale := seen[d.of] || !g.nodes[d.of.node()].deadline(d.of.slot()).Equal(d.at)
+		seen[d.of] = seen[d.of] || !stale
+		return stale
+	})
+	heap.Init(&g.due)
+	g.mostDue = 1000 + 2*len(g.due)
 }
 
 // due is an item that must be computed again at an instant.

@@ -1,7 +1,6 @@
 package derive
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"iter"
@@ -63,7 +62,7 @@ func (c *Collection[K, V]) setAgain(slot int32, when time.Time) {
 		c.again = map[int32]time.Time{}
 	}
 	c.again[slot] = when
-	heap.Push(&c.g.due, due{when, refOf(c.id, slot)})
+	c.g.addDue(due{when, refOf(c.id, slot)})
 }
 
 // ItemError is an item that could not be computed: its function panicked or called
