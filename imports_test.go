@@ -20,6 +20,7 @@ const module = "github.com/hapticsdk/haptic"
 var allowed = map[string][]string{
 	"eventbus":            {},
 	"templating":          {"templating/internal/place", "templating/internal/funcs", "templating/internal/origin", "templating/internal/rewrite", "github.com/open2b/scriggo"},
+	"templating/regex":    {},
 	"k8swatch":            {"k8swatch/derive", "internal/rendering", "internal/filewatch", "internal/jsonpath", "internal/printable", "k8swatch/internal/manifest", "k8swatch/internal/memapi", "k8swatch/internal/store", "k8s.io/", "go.yaml.in/yaml/", "github.com/go-logr/logr", "golang.org/x/sync/"},
 	"k8swatch/derive":     {},
 	"dataplane":           {"internal/phrase", "dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg", "internal/printable"},
@@ -37,7 +38,7 @@ var allowed = map[string][]string{
 	"reconcile/command":   {"dataplane", "reconcile", "reconcile/observe", "eventbus", "k8swatch", "github.com/go-logr/logr", "golang.org/x/sync/", "k8s.io/"},
 	"reconcile/observe":   {"internal/phrase", "reconcile", "reconcile/discover", "reconcile/event", "reconcile/settings", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "internal/haproxycfg", "internal/jsonpath", "internal/printable", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/util/duration", "k8s.io/utils/lru"},
 	"examples":            {"dataplane", "k8swatch", "k8swatch/derive", "templating", "validate", "reconcile", "reconcile/settings", "reconcile/cases", "reconcile/command", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "golang.org/x/sync/", "k8s.io/"},
-	"examples/controller": {"examples/controller/ingress", "examples/controller/annotation", "examples/controller/status", "examples/controller/errorpages", "reconcile/endpoints", "reconcile/certs", "reconcile/limits", "dataplane", "k8swatch", "k8swatch/derive", "templating", "validate", "reconcile", "reconcile/cases", "reconcile/command", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sync/", "k8s.io/"},
+	"examples/controller": {"templating/regex", "examples/controller/ingress", "examples/controller/annotation", "examples/controller/status", "examples/controller/errorpages", "reconcile/endpoints", "reconcile/certs", "reconcile/limits", "dataplane", "k8swatch", "k8swatch/derive", "templating", "validate", "reconcile", "reconcile/cases", "reconcile/command", "reconcile/observe", "reconcile/render", "reconcile/discover", "reconcile/fetch", "eventbus", "github.com/prometheus/client_golang/prometheus", "golang.org/x/sync/", "k8s.io/"},
 	"internal/haproxycfg": {"github.com/haproxytech/client-native/v6/"},
 	"internal/dpapi":      {"internal/late", "internal/printable"},
 	"internal/haproxyctl": {"internal/late", "internal/printable", "golang.org/x/sys/unix"},
@@ -64,7 +65,7 @@ var allowed = map[string][]string{
 
 	// Below templating as well.
 	"templating/internal/place":   {"github.com/open2b/scriggo/native"},
-	"templating/internal/funcs":   {"templating/internal/place", "github.com/open2b/scriggo/native", "github.com/open2b/scriggo/builtin", "go.yaml.in/yaml/"},
+	"templating/internal/funcs":   {"templating/internal/place", "templating/regex", "github.com/open2b/scriggo/native", "github.com/open2b/scriggo/builtin", "go.yaml.in/yaml/"},
 	"templating/internal/origin":  {"templating/internal/funcs", "templating/internal/place", "github.com/open2b/scriggo/native"},
 	"templating/internal/rewrite": {"templating/internal/origin", "templating/internal/place", "github.com/open2b/scriggo"},
 

@@ -40,7 +40,8 @@
 // already.
 //
 // raw(s) writes a string as it is, and refuses nothing. It is the only way around the
-// rules, and easy to search for.
+// rules, and easy to search for. regex(s) checks a regular expression of a tenant who is not
+// trusted, and writes it where HAProxy reads one; see package regex.
 //
 // # Functions
 //

@@ -61,6 +61,13 @@ type Options struct {
 // may return it too, for text that it made safe itself.
 type Raw = place.Raw
 
+// Regex is a regular expression that a template writes as it is where HAProxy reads one. The
+// function regex returns it for an expression that [regex.Check] takes. A Go function may
+// return it too, for an expression of its own.
+//
+// [regex.Check]: https://pkg.go.dev/github.com/hapticsdk/haptic/templating/regex#Check
+type Regex = place.Regex
+
 // Kind is how HAProxy reads a file. The name of the file tells it. Values are escaped for
 // it.
 type Kind = place.Kind

@@ -88,6 +88,8 @@ func TestPlaces(t *testing.T) {
 		{name: "behind a backslash", template: `retry-on \{{ x }}`, x: "a", refused: "right behind a backslash"},
 		{name: "raw", template: "retry-on {{ raw(`a  b # c`) }}", want: "retry-on a  b # c"},
 		{name: "raw in a string", template: "unheard-of {{ lower(`raw(X)`) }}", refused: "not plain enough"},
+		{name: "length in quotes", template: `http-request set-header X "{{ len(x.(string)) }}" if { path_beg {{ x }} }`, x: "/a b", want: `http-request set-header X "4" if { path_beg /a\ b }`},
+		{name: "macro len in quotes", template: `{% macro len(x any) %}" a "{% end %}http-request set-header X "{{ len(x) }}"`, x: "a", refused: "a macro is called len here"},
 		{name: "quote in one branch", template: "retry-on {% if x != nil %}\"{% end %}{{ x }}", x: "a", refused: "inside quotes in one branch"},
 		{name: "quotes in both branches", template: "retry-on \"{% if x == 1 %}a{% else %}b{% end %}{{ x }}\"", x: "$", want: `retry-on "b\$"`},
 		{name: "quote opened in a loop", template: "{% for i := range []int{1,2} %}\"{{ x }}{% end %}", x: "a", refused: "inside quotes in one branch"},

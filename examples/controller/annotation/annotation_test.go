@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/hapticsdk/haptic/templating/regex"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -152,26 +154,14 @@ func TestNear(t *testing.T) {
 }
 
 func TestPatterns(t *testing.T) {
-	for s, groups := range map[string]int{"/a(/|$)(.*)": 2, "/[a-z]+/x": 0, `/\d{1,3}`: 0, "/(?:a|b)": 0, "/a?b": 0, `/a\.b`: 0, "/[]|(]+(x)?": 1, `/(\(|[^])|]*)(.*)`: 2, "/]": 0, "/(foo|bar|baz)/(.*)/(edit|view)(/.*)?": 4} {
-		n, problem := CheckPattern(s)
-		require.Empty(t, problem, s)
-		require.Equal(t, groups, n, s)
-	}
-	for s, why := range map[string]string{"/(a+)+": "inside a repeat", "/((a{1,9})*)*": "inside a repeat", "/a.*b.*c.*d.*": "too many repeats", "/.*.*.*c$": "too many repeats", "/.*.{0,300}.{0,300}.{0,300}": "too many repeats", "/(a|a)*b": "inside a repeat", "/(?:a?b?){9}": "inside a repeat", "/((a|b)c)+": "inside a repeat", "/x[a[=b=]]": "class in a class", "/(": "missing", `/\1`: `has \1`, "/(?=a)": "look-around", "/(?i)a": "flags",
-		"/a b": "holds ' '", "/a'": "holds '\\''", "/[[:alpha:]]": "class in a class", `/\`: "backslash", `/[\]|x]`: `has \]`, "/" + strings.Repeat("a", MaxPattern): "513 bytes", "/(a{1,900}){1,900}": "repeat", "/(xyz){1,999}": "too large", "/ü": "holds"} {
-		_, problem := CheckPattern(s)
-		require.Contains(t, problem, why, s)
-	}
-}
-
-// TestWeight: what can take HAProxy long counts for more.
-func TestWeight(t *testing.T) {
-	for s, want := range map[string]int{"/a": 1, "/a(/|$)(.*)": 1, "/(.*)/x/(.*)": 17, "/(.*)(a|b|c)(.*)": 49, "/.*a?b?c?d?.*": 257} {
-		require.Equal(t, want, Weight(s), s)
-		require.False(t, Alternates(s), s)
-	}
-	for _, s := range []string{"/a|/b", "/(a|b)|c", `/\(|x`, "/[(]|x"} {
-		require.True(t, Alternates(s), s)
+	is, problem := CheckPath("/a(/|$)(.*)")
+	require.Empty(t, problem)
+	require.Equal(t, 2, is.Groups)
+	for s, why := range map[string]string{"/(a+)+": "inside a repeat", "/a b": "holds ' '", "/a'": "holds '\\''", "/a#": "holds '#'"} {
+		for _, check := range []func(string) (regex.Expression, string){CheckPath, CheckPattern} {
+			_, problem := check(s)
+			require.Contains(t, problem, why, s)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func (l List) All() []string {
 
 func listOf(words []string) List { return List(strings.Join(words, "\n")) }
 
-// Pattern is a checked regular expression, see [CheckPattern].
+// Pattern is a checked regular expression, see [regex.Check].
 type Pattern string
 
 // Quoted returns the pattern as an argument of HAProxy. A template prints it with raw.

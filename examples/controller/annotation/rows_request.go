@@ -136,12 +136,12 @@ var paths = []Row{
 			if len(words) != 2 {
 				return wrong(v.text, "a path, or a regular expression and a path")
 			}
-			has, _, problem := checkPattern(words[0], placesOf(words[0]))
+			has, problem := CheckPattern(words[0])
 			if problem != "" {
 				return problem
 			}
 			to, groups, problem := toReplacement(words[1], '\\')
-			if problem == "" && groups > has {
+			if problem == "" && groups > has.Groups {
 				problem = fmt.Sprintf("%q has no group %d", short(words[0]), groups)
 			}
 			if problem == "" {

@@ -236,7 +236,7 @@ var canaries = []Row{
 		return problem
 	}},
 	{NGINX: "canary-by-header-pattern", HAProxy: "canary-by-header-pattern", Needs: "canary-by-header", Value: "a regular expression", Becomes: `a pattern of the header that leads to the canary, in place of "always"`, set: func(r *reader, v value) string {
-		_, _, problem := checkPattern(v.text, subject) // a header can be longer than a path
+		_, problem := CheckPattern(v.text)
 		if v.text == "}" {
 			problem = wrong(v.text, `a pattern here, where it ends a condition in HAProxy: write "[}]"`)
 		}

@@ -152,10 +152,10 @@ func pathProblem(path string, kind networkingv1.PathType) string {
 		return fmt.Sprintf("it has %d bytes, which is more than the %d that are served", len(path), maxPath)
 	}
 	if kind == pattern {
-		_, problem := annotation.CheckPattern(path)
+		is, problem := annotation.CheckPath(path)
 		switch {
 		case problem != "":
-		case annotation.Alternates(path): // the second would match all hosts
+		case is.Alternates: // the second would match all hosts
 			problem = fmt.Sprintf("pattern %q has a | outside of parentheses: write it in parentheses, or two paths", short(path))
 		case len(path) > 1 && strings.IndexByte("?*{", path[1]) >= 0: // without the slash it would match longer host names
 			problem = fmt.Sprintf("pattern %q begins with a slash that may be missing: write a slash, and then the rest", short(path))

@@ -63,7 +63,8 @@ func (r *reading) ofPath(field fieldPath, host string, asked line, path string) 
 	if o.RewriteTo != "" && o.RewriteFrom == "" {
 		groups := 0
 		if asked.kind == pattern {
-			groups, _ = annotation.CheckPattern(path)
+			is, _ := annotation.CheckPath(path)
+			groups = is.Groups
 		}
 		o.RewriteFrom = annotation.Pattern("^" + path)
 		if most := o.RewriteTo.Groups(); most > groups {

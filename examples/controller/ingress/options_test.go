@@ -15,6 +15,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
+	"github.com/hapticsdk/haptic/templating/regex"
 )
 
 const (
@@ -240,13 +241,13 @@ func TestLargestValues(t *testing.T) {
 		tech + "request-set-header": repeat(annotation.MaxHeaders, "X-A%d "+strings.ReplaceAll(text, "%", "%%")), tech + "pod-maxconn": "1000000", nginx + "affinity": "cookie", nginx + "session-cookie-max-age": fmt.Sprint(1 << 30), tech + "load-balance": "hdr(" + strings.Repeat("h", 100) + ")",
 	}
 	redirect := map[string]string{nginx + "permanent-redirect": "https://x.test/" + strings.Repeat("%41", annotation.MaxText/3-8)}
-	regex := map[string]string{nginx + "use-regex": "true", nginx + "rewrite-target": "/$1" + long[:annotation.MaxText-10]}
+	pattern := map[string]string{nginx + "use-regex": "true", nginx + "rewrite-target": "/$1" + long[:annotation.MaxText-10]}
 	w := effectsWorld(t)
 	w.ingresses = nil
-	for i, given := range []map[string]string{all, redirect, regex} {
+	for i, given := range []map[string]string{all, redirect, pattern} {
 		at := "/"
 		if i == 2 {
-			at = "/(a)" + strings.Repeat("%", annotation.MaxPattern-4)
+			at = "/(a)" + strings.Repeat("%", regex.MaxLength-4)
 		}
 		ing := ingress(fmt.Sprint("large", i), rule(fmt.Sprintf("l%d.test", i), path(specific, at, fmt.Sprint("e", i))))
 		ing.Annotations = given

@@ -179,13 +179,19 @@ func (r *reading) mayHavePattern(field fieldPath, host, path string) bool {
 		r.refuse(field.sub(".path"), "the host is for all namespaces, and a pattern could match paths of others: write the path without one")
 		return false
 	}
-	weight := annotation.Weight(path)
+	weight := weightOf(path)
 	if weight > r.patterns {
 		r.refuse(field.sub(".path"), fmt.Sprintf("namespace %s has more than the %s patterns of one namespace (patterns-per-namespace), where one with several repeats counts for some", r.ing.Namespace, figure(r.Limits.PatternsPerNamespace)))
 		return false
 	}
 	r.patterns -= weight
 	return true
+}
+
+// weightOf is the weight of a pattern that is served.
+func weightOf(path string) int {
+	is, _ := annotation.CheckPath(path)
+	return is.Weight()
 }
 
 // weighPatterns is how much an Ingress takes of the limit of patterns.
@@ -198,7 +204,7 @@ func weighPatterns(name Name, a *annotated) (namespace string, weight int) {
 		for j := 0; rule.HTTP != nil && j < len(rule.HTTP.Paths); j++ {
 			p := &rule.HTTP.Paths[j]
 			if path := cmp.Or(p.Path, "/"); lineOf(true, rule.Host, p).kind == pattern && pathProblem(path, pattern) == "" {
-				weight += annotation.Weight(path)
+				weight += weightOf(path)
 			}
 		}
 	}

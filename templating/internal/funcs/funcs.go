@@ -34,6 +34,7 @@ func Standard() native.Declarations {
 
 		"regex_search":   func(env native.Env, s, pattern string) bool { return patterns.search(env.Context(), s, pattern) },
 		"sanitize_regex": bounded("sanitize_regex", regexp.QuoteMeta),
+		"regex":          checkedRegex,
 		"glob_match": func(env native.Env, list any, pattern string) []string {
 			return globMatch(env.Context(), list, pattern)
 		},

@@ -7,6 +7,9 @@ import (
 	"regexp/syntax"
 	"sync"
 	"unicode/utf8"
+
+	"github.com/hapticsdk/haptic/templating/internal/place"
+	"github.com/hapticsdk/haptic/templating/regex"
 )
 
 // regexps remembers compiled regular expressions up to a bound, because templates may make
@@ -79,4 +82,17 @@ func (r *runes) ReadRune() (c rune, size int, err error) {
 	c, size = utf8.DecodeRuneInString(r.s)
 	r.s = r.s[size:]
 	return c, size, nil
+}
+
+// checkedRegex returns an expression as one of the template's own. Text beside it joins all of
+// its alternatives.
+func checkedRegex(s string) place.Regex {
+	is, err := regex.Check(s)
+	switch {
+	case err != nil:
+		Failf("regex: %w", err)
+	case is.Alternates:
+		s = "(?:" + s + ")"
+	}
+	return place.Regex(s)
 }

@@ -13,12 +13,16 @@ import (
 // Raw is text that a template writes as it is.
 type Raw string
 
+// Regex is a checked regular expression.
+type Regex string
+
 // Site is one shown expression and the place where it stands. [Table.Site] fills in the
 // rules.
 type Site struct {
 	File         string
 	Line, Column int
 	MacroText    bool // it may be the text of a macro
+	Number       bool // it is what len returns, not the text of a macro
 	Regexp       bool // the template quotes it for a regular expression
 	Chosen       bool // it is the text of a macro whose first word is a value
 	First        bool // it is a part of the first word of a line; [Check] reads the word in the output
@@ -51,9 +55,14 @@ func (at *Site) Escape(v any) native.JSON {
 	case string:
 		return at.escape(v)
 	case native.JSON: // the text of a macro or a rendered file
+		if at.Number {
+			at.refuse("a macro is called len here: give it another name")
+		}
 		return at.embed(string(v))
 	case Raw:
 		return native.JSON(v)
+	case Regex:
+		return at.expression(string(v))
 	}
 	text, digits, err := textOf(v)
 	switch {
@@ -65,6 +74,18 @@ func (at *Site) Escape(v any) native.JSON {
 		return native.JSON(text)
 	}
 	return at.escape(text)
+}
+
+// expression writes a checked expression where HAProxy reads one.
+func (at *Site) expression(s string) native.JSON {
+	for _, r := range at.rules {
+		if r.reads != asRegexp {
+			at.refuseValue(r, s, "regex(s) is for the places where HAProxy reads a regular expression: path_reg, -m reg, replace-path, regsub")
+		}
+	}
+	quoted := *at
+	quoted.Regexp = true
+	return quoted.escape(s)
 }
 
 func (at *Site) escape(s string) native.JSON {

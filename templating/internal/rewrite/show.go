@@ -66,7 +66,7 @@ func (t *Tree) wrap(s *shown) {
 		}
 		pos := expr.Pos()
 		line, column := t.src.Position(s.file, pos.Start)
-		site, problem := t.points.Site(place.Site{File: s.file, Line: line, Column: column, MacroText: t.text(expr), Regexp: isRegexp(expr),
+		site, problem := t.points.Site(place.Site{File: s.file, Line: line, Column: column, MacroText: t.text(expr), Number: isLength(expr), Regexp: isRegexp(expr),
 			Chosen: t.beginners.has(callee(expr))}, s.at[i], s.id+i, s.buffered)
 		if problem != "" {
 			t.fail(s.file, s.node.Pos(), problem)
@@ -91,6 +91,12 @@ func isRegexp(expr ast.Expression) bool {
 	return ok && isName(call.Func, "sanitize_regex")
 }
 
+// isLength reports whether an expression calls the len or cap of Go.
+func isLength(expr ast.Expression) bool {
+	call, ok := expr.(*ast.Call)
+	return ok && (isName(call.Func, "len") || isName(call.Func, "cap"))
+}
+
 func isName(expr ast.Expression, name string) bool {
 	id, ok := expr.(*ast.Identifier)
 	return ok && id.Name == name
@@ -103,8 +109,11 @@ var givesText = map[string]bool{"indent": true, "include": true, "include_all": 
 // function of the host nor a method.
 func (t *Tree) text(expr ast.Expression) bool {
 	call, ok := expr.(*ast.Call)
-	if !ok {
+	switch {
+	case !ok:
 		return isName(expr, iteaName)
+	case isLength(call):
+		return false
 	}
 	switch f := call.Func.(type) {
 	case *ast.Identifier:
