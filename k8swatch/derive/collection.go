@@ -18,7 +18,9 @@ type Collection[K comparable, V any] struct {
 	items   []item[K, V]
 	free    []int32
 	equal   func(a, b V) bool
-	make    func(at *Reads, slot int32) (V, bool) // nil for an input
+	make    func(at *Reads, slot int32) (V, bool) // nil for an input, and for batches
+	batch   func(at *Reads, slots []int32) []made[V]
+	group   func(key K) any                       // of a batch
 	forget  func()                                // drops what waits for make; nil: nothing does
 	single  bool                                  // its only item exists from the beginning, see One
 	dirty   []int32
@@ -28,6 +30,7 @@ type Collection[K comparable, V any] struct {
 	again   map[int32]time.Time
 	hears   []func(slot int32, key K, was, is V, had, has bool)
 	count   int
+	one     [1]made[V] // what make returned last
 }
 
 // item is a place for a value. It stays while the key has a value, or a reader waits for one.
@@ -41,6 +44,12 @@ type item[K comparable, V any] struct {
 	undo    int32    // 1 + its place in Collection.undo; 0: not changed in this transaction
 	has     bool
 	dirty   bool
+}
+
+// made is what a function returned for an item.
+type made[V any] struct {
+	value V
+	has   bool
 }
 
 // former is an item before the open transaction.
@@ -126,6 +135,13 @@ func (c *Collection[K, V]) Was(key K) (value V, had bool) {
 		return c.undo[at-1].value, c.undo[at-1].has
 	}
 	return c.items[slot].value, c.items[slot].has
+}
+
+// HasReaders reports whether a function read the value of a key, or that there is none. An
+// input may drop a value that nothing reads.
+func (c *Collection[K, V]) HasReaders(key K) bool {
+	slot, ok := c.slots[key]
+	return ok && c.items[slot].readers.any()
 }
 
 // All iterates over the values in no particular order. Functions cannot use it: a [Sorted]
@@ -257,7 +273,7 @@ func (c *Collection[K, V]) mark(slot int32, why ref) {
 
 // markAll marks all items of a computed collection.
 func (c *Collection[K, V]) markAll() {
-	if c.make == nil {
+	if c.make == nil && c.batch == nil {
 		return
 	}
 	for _, slot := range c.slots {
@@ -274,16 +290,18 @@ func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
 		return nil
 	}
 	at := &Reads{g: c.g, node: c.id, ctx: ctx}
-	for i, slot := range todo {
+	for len(todo) > 0 {
 		if err := ctx.Err(); err != nil || len(errs) == maxErrors {
-			c.dirty = append(c.dirty, todo[i:]...)
+			c.dirty = append(c.dirty, todo...)
 			return append(errs, err)
 		}
+		n := c.batchSize(todo)
 		at.said, at.list, at.again, at.err = nil, at.list[:0], time.Time{}, nil
-		if err := c.computeOne(at, slot); err != nil {
-			c.dirty = append(c.dirty, slot)
+		if err := c.computeSome(at, todo[:n]); err != nil {
+			c.dirty = append(c.dirty, todo[:n]...)
 			errs = append(errs, err)
 		}
+		todo = todo[n:]
 	}
 	if c.forget != nil && len(errs) == 0 {
 		c.forget()
@@ -294,37 +312,66 @@ func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
 // maxErrors bounds the errors of one Run.
 const maxErrors = 100
 
-func (c *Collection[K, V]) computeOne(at *Reads, slot int32) error {
-	value, has, err := c.call(at, slot)
+// batchSize moves the items of the first one's batch to the front, and counts them.
+func (c *Collection[K, V]) batchSize(todo []int32) int {
+	if c.batch == nil {
+		return 1
+	}
+	n, group := 1, c.group(c.items[todo[0]].key)
+	for i := 1; i < len(todo); i++ {
+		if c.group(c.items[todo[i]].key) == group {
+			todo[n], todo[i] = todo[i], todo[n]
+			n++
+		}
+	}
+	return n
+}
+
+// computeSome computes one item or, in a collection of batches, several that read the same.
+func (c *Collection[K, V]) computeSome(at *Reads, slots []int32) error {
+	all, err := c.call(at, slots)
 	if err == nil {
-		err = c.reportTo(at, slot)
+		err = c.reportTo(at, slots[0])
 	}
 	if err != nil {
 		return err
 	}
-	it := c.log(slot)
-	it.dirty, it.when = false, int32(c.g.number)
-	c.g.computed++
 	slices.Sort(at.list)
-	c.link(slot, slices.Compact(at.list))
-	c.say(slot, at.said)
-	c.setAgain(slot, at.again)
-	c.put(slot, value, has)
+	reads, kept := slices.Compact(at.list), []ref(nil)
+	for i, slot := range slots {
+		it := c.log(slot)
+		it.dirty, it.when = false, int32(c.g.number)
+		c.g.computed++
+		if !slices.Equal(it.reads, reads) {
+			if kept == nil {
+				kept = slices.Clip(slices.Clone(reads))
+			}
+			c.link(slot, kept)
+		}
+		c.say(slot, at.said)
+		c.setAgain(slot, at.again)
+		c.put(slot, all[i].value, all[i].has)
+	}
 	return c.g.broken
 }
 
-// call calls the function of an item. A panic is an error.
-func (c *Collection[K, V]) call(at *Reads, slot int32) (value V, has bool, err error) {
+// call calls the function of an item, or of a batch. A panic is an error.
+func (c *Collection[K, V]) call(at *Reads, slots []int32) (all []made[V], err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = newItemError(at, c.items[slot].key, p)
+			err = newItemError(at, c.items[slots[0]].key, p)
 		}
 	}()
-	value, has = c.make(at, slot)
-	if at.err != nil {
-		err = newItemError(at, c.items[slot].key, at.err)
+	if c.batch != nil {
+		all = c.batch(at, slots)
+	} else {
+		value, has := c.make(at, slots[0])
+		c.one[0], all = made[V]{value, has}, c.one[:]
 	}
-	return value, has, err
+	if at.err != nil {
+		err = newItemError(at, c.items[slots[0]].key, at.err)
+	}
+	return all, err
 }
 
 // reportTo checks that all collections of reports are made after this one.
@@ -356,13 +403,14 @@ func (c *Collection[K, V]) expire(slot int32) {
 	c.setAgain(slot, time.Time{})
 }
 
-// link makes an item a reader of other items, in place of those that it read before.
+// link makes an item a reader of other items, in place of those that it read before. Several
+// items may share the list.
 func (c *Collection[K, V]) link(slot int32, reads []ref) {
 	old, me := c.items[slot].reads, refOf(c.id, slot)
 	if slices.Equal(old, reads) {
 		return
 	}
-	c.log(slot).reads = slices.Clip(slices.Clone(reads))
+	c.log(slot).reads = reads
 	for i, j := 0, 0; i < len(old) || j < len(reads); {
 		switch {
 		case j == len(reads) || i < len(old) && old[i] < reads[j]:

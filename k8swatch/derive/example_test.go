@@ -109,6 +109,25 @@ func ExampleEach() {
 	// Output: map[a:20]
 }
 
+func ExampleBatch() {
+	g := derive.New()
+	in := derive.NewInput[string, int](g, "numbers")
+	calls := 0
+	squares := derive.Batch("squares", in.Collection, func(string) any { return "all" }, func(_ *derive.Reads, keys []string) (all []int) {
+		calls++
+		for _, key := range keys {
+			n, _ := in.Get(nil, key)
+			all = append(all, n*n)
+		}
+		return all
+	})
+	in.Set("a", 2)
+	in.Set("b", 3)
+	run(g)
+	fmt.Println(maps.Collect(squares.All()), calls, "call")
+	// Output: map[a:4 b:9] 1 call
+}
+
 func ExampleMerge() {
 	g := derive.New()
 	given := derive.NewInput[string, int](g, "given")
@@ -342,6 +361,18 @@ func ExampleCollection_Get() {
 	// Output:
 	// 1 true
 	// 0 false
+}
+
+func ExampleCollection_HasReaders() {
+	g := derive.New()
+	in := derive.NewInput[string, int](g, "numbers")
+	derive.One(g, "twice", func(at *derive.Reads, _ int) int {
+		n, _ := in.Get(at, "a")
+		return 2 * n
+	})
+	run(g)
+	fmt.Println(in.HasReaders("a"), in.HasReaders("b"))
+	// Output: true false
 }
 
 func ExampleCollection_Was() {

@@ -46,10 +46,19 @@ type model struct {
 	list     derive.List[string]
 	text     derive.Value[string]
 	reports  *derive.Collection[string, []string]
+	lines    *derive.Collection[string, string] // made in batches
 }
 
 func newModel() *model {
 	m := newRoutes()
+	m.lines = derive.Batch("lines", m.routes, func(key string) any { return key[len(key)-1]%3 == 0 }, func(at *derive.Reads, keys []string) (all []string) {
+		limit, _ := m.limit.Get(at, "objects")
+		for _, key := range keys {
+			route, _ := m.routes.Get(nil, key)
+			all = append(all, fmt.Sprint(route, " of ", limit))
+		}
+		return all
+	})
 	m.text = derive.One(m.g, "text", func(at *derive.Reads, _ string) string { return strings.Join(m.list.Get(at), "\n") })
 	m.reports = derive.Reports(m.g, "reports", func(r string) string { s, _, _ := strings.Cut(r, ":"); return s }, cmp.Compare[string])
 	return m
@@ -105,6 +114,7 @@ func newRoutes() *model {
 func (m *model) dump() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v\n%v\n%v\n%v\n%v\n", maps.Collect(m.owners.All()), maps.Collect(m.routes.All()), maps.Collect(m.sizes.All()), maps.Collect(m.crowded.All()), maps.Collect(m.reports.All()))
+	fmt.Fprintf(&b, "%v\n", maps.Collect(m.lines.All()))
 	fmt.Fprintf(&b, "%d %d\n%s", m.owners.Len(), m.routes.Len(), m.text.Get(nil))
 	return b.String()
 }
