@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"reconcile":           {"internal/phrase", "dataplane", "eventbus", "reconcile/event", "internal/rendering", "internal/printable", "k8s.io/"},
 	"reconcile/event":     {"dataplane"},
 	"reconcile/fetch":     {"internal/late", "internal/printable", "eventbus", "reconcile/event", "golang.org/x/sync/"},
-	"reconcile/render":    {"internal/rendering", "reconcile", "reconcile/fetch", "templating", "dataplane"},
+	"reconcile/render":    {"internal/rendering", "k8swatch/derive", "reconcile", "reconcile/fetch", "templating", "dataplane"},
 	"reconcile/discover":  {"reconcile", "reconcile/event", "dataplane", "eventbus", "k8swatch", "internal/follow", "k8s.io/"},
 	"reconcile/settings":  {"reconcile", "reconcile/event", "reconcile/cases", "reconcile/render", "reconcile/discover", "reconcile/fetch", "dataplane", "templating", "k8swatch", "eventbus", "internal/follow", "internal/jsonpath", "internal/strictyaml", "k8s.io/", "go.yaml.in/yaml/"},
 	"reconcile/cases":     {"internal/phrase", "reconcile", "reconcile/render", "reconcile/fetch", "dataplane", "k8swatch", "internal/jsonpath", "internal/strictyaml", "golang.org/x/sync/", "k8s.io/", "go.yaml.in/yaml/"},

@@ -20,9 +20,9 @@ type Collection[K comparable, V any] struct {
 	equal   func(a, b V) bool
 	make    func(at *Reads, slot int32) (V, bool) // nil for an input, and for batches
 	batch   func(at *Reads, slots []int32) []made[V]
-	group   func(key K) any                       // of a batch
-	forget  func()                                // drops what waits for make; nil: nothing does
-	single  bool                                  // its only item exists from the beginning, see One
+	group   func(key K) any // of a batch
+	forget  func()          // drops what waits for make; nil: nothing does
+	single  bool            // its only item exists from the beginning, see One
 	dirty   []int32
 	undo    []former[V]
 	touched []int32 // items that may be without use after the transaction

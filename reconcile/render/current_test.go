@@ -99,14 +99,14 @@ func FuzzRegister(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, name, content string) {
 		for _, c := range []any{content, []string{content, content}, map[string]string{content: content}} {
 			r := newFileRegistry(dataplane.Layout{}, nil)
-			r.begin("haproxy.cfg", nil)
+			r.begin("haproxy.cfg")
 			file, err := newFile(kind, name, c)
 			if err != nil {
 				continue
 			}
 			require.NoError(t, r.add(file))
 			require.NoError(t, r.add(file))
-			files, err := r.with(nil)
+			files, err := r.with(nil, []piece{{items: []any{nil}, madeTexts: &madeTexts{texts: []*text{{files: r.made()}}}}})
 			require.NoError(t, err)
 			_, err = dataplane.NewConfig("global\n", files...)
 			require.NoError(t, err)

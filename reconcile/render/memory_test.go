@@ -207,15 +207,14 @@ func TestWhatStaysIsShared(t *testing.T) {
 	for i := range 100 {
 		m.items = append(m.items, &memorizedItem{fmt.Sprint("b", i), []string{"lead", "open", "a"}[i%3], &networkingv1.Ingress{}})
 	}
-	templates := m.templates(true)
+	templates, post := m.templates(true), &postProcessing{}
 	parts := func() []string {
 		in, err := m.input(t.Context())
 		require.NoError(t, err)
-		r := templates.newRun(t.Context(), in, &postProcessing{})
-		p, err := r.entry(t.Context(), "haproxy.d/backend.cfg")
+		r := templates.newRun(t.Context(), in, post)
+		pieces, err := r.all(t.Context())
 		require.NoError(t, err)
-		templates.remembered = r.now
-		return partsOf([]piece{p})
+		return partsOf(slices.DeleteFunc(pieces, func(p piece) bool { return p.entry != "haproxy.d/backend.cfg" }))
 	}
 	for _, c := range []struct {
 		name   string
@@ -225,7 +224,7 @@ func TestWhatStaysIsShared(t *testing.T) {
 		{"one is another", func() { m.items[50] = &memorizedItem{"new", "lead", nil} }, 2}, // its comment goes to the part before
 		{"one comes", func() { m.items = slices.Insert(m.items, 50, &memorizedItem{"more", "a", nil}) }, 2},
 		{"some go", func() { m.items = slices.Delete(m.items, 20, 50) }, 1},
-		{"more go than reach", func() { m.items = slices.Delete(m.items, 1, 2+reach) }, 1},
+		{"more go than few", func() { m.items = slices.Delete(m.items, 1, 2+few) }, 1},
 		{"one moves", func() { m.items = append(m.items[1:], m.items[0]) }, 4},
 		{"nothing", func() {}, 0},
 	} {

@@ -40,11 +40,6 @@ func (e *Error) Origins() iter.Seq2[reconcile.Origin, string] {
 // located adds the template lines to an error about the text that they wrote. It returns any
 // other error unchanged, such as that of a template.
 func located(ctx context.Context, made *reconcile.Rendered, err error) error {
-	var conflict *FileConflictError
-	if errors.As(err, &conflict) && len(templating.Errors(err)) == 0 {
-		entry := entryOf(dataplane.File{Kind: conflict.Kind, Name: conflict.Name})
-		return &templating.Error{Entry: entry, File: entry, Message: err.Error(), Err: err}
-	}
 	var refused interface {
 		Positions() iter.Seq2[dataplane.Position, string]
 	}
@@ -69,7 +64,7 @@ type origins struct {
 	files map[dataplane.Position]piece // made by templates, by kind and name
 
 	mu     sync.Mutex
-	traced map[tracedKey]*templating.Traced
+	traced map[textOf]*templating.Traced
 	spans  map[dataplane.Position][]span // by file, the zero position for haproxy.cfg
 }
 
@@ -77,7 +72,14 @@ type origins struct {
 type piece struct {
 	entry string
 	each  *Each // nil: it was rendered once, for the item nil
-	*remembered
+	items []any
+	*madeTexts
+}
+
+// madeTexts are the texts of the items of an entry. Renders share them.
+type madeTexts struct {
+	texts   []*text
+	content []byte // of the file that they make, once it was asked for
 }
 
 // span is the text of one item in a file.
@@ -85,11 +87,6 @@ type span struct {
 	before int // lines of the file that come before it
 	piece  *piece
 	i      int // of the item
-}
-
-type tracedKey struct {
-	entry string
-	item  any
 }
 
 // Origin finds the entry and the item whose text has the line, and renders only that text
@@ -168,7 +165,7 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 	if p.each != nil {
 		vars = p.each.with(vars, item)
 	}
-	key := tracedKey{p.entry, item}
+	key := textOf{p.entry, item}
 	origin, err := o.trace(ctx, p.entry, p.texts[s.i].string, vars, key, line)
 	if origin.Line > 0 {
 		written := strings.Split(o.traced[key].Text, "\n")
@@ -182,7 +179,7 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 
 // trace renders a text again and returns the origin of a line. If the number of lines
 // differs, it names only the entry: a missing line is better than a wrong one.
-func (o *origins) trace(ctx context.Context, entry, text string, vars map[string]any, key tracedKey, line int) (reconcile.Origin, error) {
+func (o *origins) trace(ctx context.Context, entry, text string, vars map[string]any, key textOf, line int) (reconcile.Origin, error) {
 	traced := o.traced[key]
 	if traced == nil {
 		var err error
@@ -190,7 +187,7 @@ func (o *origins) trace(ctx context.Context, entry, text string, vars map[string
 			return unknown(entry), err
 		}
 		if o.traced == nil {
-			o.traced = map[tracedKey]*templating.Traced{}
+			o.traced = map[textOf]*templating.Traced{}
 		}
 		o.traced[key] = traced
 	}

@@ -97,7 +97,7 @@ func FuzzSpans(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed string) {
 		texts := strings.Split(seed, "|")
-		p := piece{remembered: &remembered{}}
+		p := piece{madeTexts: &madeTexts{}}
 		all := ""
 		for i, s := range texts {
 			if all != "" && s != "" && !strings.HasSuffix(all, "\n") {
@@ -107,7 +107,7 @@ func FuzzSpans(f *testing.F) {
 			p.items, p.texts = append(p.items, i), append(p.texts, &text{string: s, lead: leadOf(s)})
 		}
 		require.Equal(t, all, string(p.fileContent(false)))
-		require.Equal(t, strings.Join(texts, ""), string((&remembered{texts: p.texts}).fileContent(true)))
+		require.Equal(t, strings.Join(texts, ""), string((&madeTexts{texts: p.texts}).fileContent(true)))
 		parts := partsOf([]piece{p})
 		require.Equal(t, all, strings.Join(parts, ""))
 		for i, again := range partsOf([]piece{p}) {

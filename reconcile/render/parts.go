@@ -66,7 +66,7 @@ func leadOf(s string) int {
 
 // fileContent joins the texts of a file. Each begins on a line of its own, unless the file
 // is plain: HAProxy reads a plain file as a whole.
-func (m *remembered) fileContent(plain bool) []byte {
+func (m *madeTexts) fileContent(plain bool) []byte {
 	if m.content != nil {
 		return m.content
 	}

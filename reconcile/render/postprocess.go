@@ -185,8 +185,7 @@ func (t *Templates) postProcessing() (*postProcessing, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	s.post = p
-	t.remembered = nil // other processors made these texts
+	s.post = p // other texts: see newRun
 	return p, nil
 }
 

@@ -33,7 +33,7 @@ func (refusesBad) Validate(_ context.Context, cfg *dataplane.Config) error {
 }
 
 // texts makes Ingresses: name=text.
-func texts(version int, all ...string) (ingresses []*networkingv1.Ingress) {
+func ingressesOf(version int, all ...string) (ingresses []*networkingv1.Ingress) {
 	for _, one := range all {
 		name, text, _ := strings.Cut(one, "=")
 		ingresses = append(ingresses, &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{
@@ -74,7 +74,7 @@ func badNowAndThen(t *testing.T, pure *Templates, all *[]*networkingv1.Ingress) 
 	loop, err := reconcile.New(reconcile.Options{Renderer: pure, Validator: refusesBad{}})
 	require.NoError(t, err)
 	for i, text := range []string{"one", "bad", "two", "fail", "three", "bad\n", "four"} {
-		*all = texts(i, "a", "b="+text, "c")
+		*all = ingressesOf(i, "a", "b="+text, "c")
 		<-time.After(time.Minute) // longer than it waits for its trial
 		_, err = loop.Once(t.Context())
 		require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestPostProcessedLinesAreMapped(t *testing.T) {
 	require.NoError(t, err)
 	templates := &Templates{Engine: engine, Post: []PostProcessor{{Squeeze: true}, {Pattern: `^backend (.*)`, Replacement: `backend x-$1`}},
 		Input: func(ctx context.Context) (*Input, error) {
-			kept := slices.DeleteFunc(texts(1, "a", "b=bad", "c"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
+			kept := slices.DeleteFunc(ingressesOf(1, "a", "b=bad", "c"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
 			return &Input{Vars: map[string]any{"ingresses": kept}}, nil
 		}}
 	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: refusesBad{}})

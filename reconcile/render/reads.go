@@ -53,11 +53,12 @@ func (r read) files(line string) (files []string) {
 // misread finds the files of ours that a text of the configuration reads in another way than
 // their names say. Their values are escaped for the use in the name. A value can look like
 // such a line, so each error has the owners of its line.
-func (r *run) misread(ctx context.Context, p piece, item any, s string) error {
-	if !isMain(p.entry) {
+func (r *run) misread(ctx context.Context, entry string, item any, s string) error {
+	if !isMain(entry) {
 		return nil
 	}
-	p.remembered = &remembered{items: []any{item}, texts: []*text{{string: s}}}
+	p := r.newPiece(entry)
+	p.items, p.madeTexts = []any{item}, &madeTexts{texts: []*text{{string: s}}}
 	o := &origins{run: r}
 	var errs []error
 	for _, read := range reads {

@@ -73,7 +73,7 @@ func TestAValueThatLooksLikeARead(t *testing.T) {
 		require.NoError(t, err)
 		templates := &Templates{Engine: engine, Layout: dataplane.Layout{Base: "/srv/haproxy"}, Input: func(ctx context.Context) (*Input, error) {
 			renders++
-			kept := slices.DeleteFunc(texts(1, "a=x", "b=return lf-file /srv/haproxy/maps/a.map", "c=x", "d=a -f /srv/haproxy/general/a.http", "e=x"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
+			kept := slices.DeleteFunc(ingressesOf(1, "a=x", "b=return lf-file /srv/haproxy/maps/a.map", "c=x", "d=a -f /srv/haproxy/general/a.http", "e=x"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
 			if !each {
 				return &Input{Vars: map[string]any{"ingresses": kept}}, nil
 			}

@@ -3,6 +3,7 @@ package render
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -11,7 +12,8 @@ import (
 )
 
 // FileRegistry collects the files that templates make while they render the configuration.
-// [Templates] gives each render its own, as the variable fileRegistry ([HostVars]).
+// [Templates] gives each render its own, as the variable fileRegistry ([HostVars]). Each text
+// keeps the files that it registered.
 //
 // If a file has an entry of its own, such as maps/hosts.map, use that: its values are
 // escaped for a map. The registry checks a registered text, but cannot know which part of it
@@ -21,20 +23,16 @@ type FileRegistry struct {
 
 	mu    sync.Mutex
 	given []dataplane.File
-	files map[string]registered // by path, with the given ones; nil: nothing was registered
-	order []string              // of registration
-	size  int
-
-	entry string // that is rendered now
-	item  any    // of the entry, if that is rendered for items
-	now   []dataplane.File
+	entry string                // that is rendered now
+	size  int                   // of all files that this render registered
+	now   []dataplane.File      // registered by the text that is rendered now
+	all   map[string]registered // by path, once the render is over
 }
 
-// registered is a file and where it comes from.
+// registered is a file and the text that registered it.
 type registered struct {
 	dataplane.File
-	entry string // that made it; "" if it was given
-	item  any    // the item for which it was made, if any
+	textOf
 }
 
 // FileConflictError says that one file would have two contents.
@@ -54,17 +52,6 @@ const maxRegistered = 4 * templating.DefaultMaxOutput
 
 func newFileRegistry(layout dataplane.Layout, given []dataplane.File) *FileRegistry {
 	return &FileRegistry{layout: layout, given: given}
-}
-
-// index maps the given files by path. The caller holds r.mu.
-func (r *FileRegistry) index() {
-	if r.files != nil {
-		return
-	}
-	r.files = make(map[string]registered, len(r.given))
-	for _, f := range r.given { // NewConfig refuses two of one name
-		r.files[pathOf(f)] = registered{File: f}
-	}
 }
 
 // pathOf returns the path of a file, whatever its folder is called: kinds that share a
@@ -89,8 +76,8 @@ func pathOf(f dataplane.File) string { return dataplane.Layout{}.Path(f.Kind, f.
 //
 // An error ends the render, with the position of the call. Errors are an unknown kind, a
 // name that [dataplane.CheckFileName] refuses, and an unfit content. A file that has another
-// content already is a [*FileConflictError]. Called from Go, Register panics with that
-// error.
+// content already is a [*FileConflictError]; if another text made it, the error names both.
+// Called from Go, Register panics with the error.
 func (r *FileRegistry) Register(kind, name string, content any) string {
 	f, err := newFile(kind, name, content)
 	if err == nil {
@@ -102,52 +89,35 @@ func (r *FileRegistry) Register(kind, name string, content any) string {
 	return r.layout.Path(f.Kind, f.Name)
 }
 
-// add registers a file for the entry that is rendered now.
+// add registers a file for the text that is rendered now.
 func (r *FileRegistry) add(f dataplane.File) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.index()
-	if err := r.conflict(f, r.entry); err != nil {
-		return err
+	is := func(known dataplane.File) bool { return pathOf(known) == pathOf(f) }
+	if i := slices.IndexFunc(r.given, is); i >= 0 && !sameFile(r.given[i], f) {
+		return &FileConflictError{Kind: f.Kind, Name: f.Name, First: "the input", Other: "template " + r.entry}
 	}
-	if r.size+len(f.Name)+len(f.Content) > maxRegistered {
-		return fmt.Errorf("%s %q: %w: files of more than %d bytes were registered", f.Kind, f.Name, templating.ErrTooLarge, maxRegistered)
+	if i := slices.IndexFunc(r.now, is); i >= 0 && !sameFile(r.now[i], f) {
+		return &FileConflictError{Kind: f.Kind, Name: f.Name, First: "template " + r.entry, Other: "template " + r.entry}
 	}
-	r.put(f)
+	if r.size += len(f.Name) + len(f.Content); r.size > maxRegistered {
+		return tooManyRegistered(f)
+	}
+	r.now = append(r.now, f)
 	return nil
 }
 
-// conflict returns an error if another content of a file is there already. entry makes the
-// file. The caller holds r.mu.
-func (r *FileRegistry) conflict(f dataplane.File, entry string) error {
-	before, ok := r.files[pathOf(f)]
-	if !ok || before.Kind == f.Kind && bytes.Equal(before.Content, f.Content) {
-		return nil
-	}
-	first := "the input"
-	if before.entry != "" {
-		first = "template " + before.entry
-	}
-	return &FileConflictError{Kind: f.Kind, Name: f.Name, First: first, Other: "template " + entry}
+func sameFile(a, b dataplane.File) bool { return a.Kind == b.Kind && bytes.Equal(a.Content, b.Content) }
+
+func tooManyRegistered(f dataplane.File) error {
+	return fmt.Errorf("%s %q: %w: files of more than %d bytes were registered", f.Kind, f.Name, templating.ErrTooLarge, maxRegistered)
 }
 
-func (r *FileRegistry) put(f dataplane.File) {
-	key := pathOf(f)
-	if before, ok := r.files[key]; ok {
-		f = before.File // so that one content is kept once
-	} else {
-		r.files[key] = registered{f, r.entry, r.item}
-		r.order = append(r.order, key)
-		r.size += len(f.Name) + len(f.Content)
-	}
-	r.now = append(r.now, f)
-}
-
-// begin says which entry and item is rendered from here on.
-func (r *FileRegistry) begin(entry string, item any) {
+// begin says which entry is rendered from here on.
+func (r *FileRegistry) begin(entry string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.entry, r.item, r.now = entry, item, nil
+	r.entry, r.now = entry, nil
 }
 
 // made returns what was registered since begin.
@@ -157,61 +127,63 @@ func (r *FileRegistry) made() []dataplane.File {
 	return r.now
 }
 
-// again registers the files that an entry registered for an earlier text; nil notes have
-// none. If that is a conflict now, it does nothing and returns false.
-func (r *FileRegistry) again(entry string, item any, n *notes) bool {
-	if n == nil || len(n.files) == 0 {
-		return true
-	}
-	r.begin(entry, item)
+// with adds the registered files of all texts to the given ones. If a file would have two
+// contents, the error names the texts of both.
+func (r *FileRegistry) with(files []dataplane.File, pieces []piece) ([]dataplane.File, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.index()
-	for _, f := range n.files {
-		if r.conflict(f, entry) != nil {
-			return false
+	known, size := map[string]registered{}, 0
+	r.all = map[string]registered{}
+	for _, p := range pieces {
+		for i, t := range p.texts {
+			for _, f := range t.files {
+				if len(known) == 0 {
+					for _, given := range files {
+						known[pathOf(given)] = registered{File: given}
+					}
+				}
+				now := registered{f, textOf{p.entry, p.items[i]}}
+				first, ok := known[pathOf(f)]
+				if ok && !sameFile(first.File, f) {
+					return nil, r.conflict(first, now)
+				}
+				if ok {
+					continue
+				}
+				if size += len(f.Name) + len(f.Content); size > maxRegistered {
+					return nil, tooManyRegistered(f)
+				}
+				known[pathOf(f)], r.all[pathOf(f)] = now, now
+				files = append(files, f)
+			}
 		}
 	}
-	for _, f := range n.files {
-		r.put(f)
+	return files, nil
+}
+
+// conflict is the error of a text that registers another content than a file has. The file of
+// an entry counts as made after it.
+func (r *FileRegistry) conflict(first, other registered) error {
+	e := &FileConflictError{Kind: other.Kind, Name: other.Name, First: "template " + first.entry, Other: "template " + other.entry}
+	entry := other.entry
+	switch isGiven := func(f dataplane.File) bool { return pathOf(f) == pathOf(first.File) }; {
+	case slices.ContainsFunc(r.given, isGiven):
+		e.First = "the input"
+	case first.entry == "":
+		entry = entryOf(first.File)
+		e.First, e.Other = "template "+other.entry, "template "+entry
 	}
-	return true
+	return &templating.Error{Entry: entry, File: entry, Message: e.Error(), Err: e, Owners: appendOwners(appendOwners(nil, first.item), other.item)}
 }
 
 // origin returns the entry that registered a file, and its item.
 func (r *FileRegistry) origin(kind dataplane.FileKind, name string) (o reconcile.Origin) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f := r.files[pathOf(dataplane.File{Kind: kind, Name: name})]
+	f := r.all[pathOf(dataplane.File{Kind: kind, Name: name})]
 	o.File = f.entry
 	if f.item != nil {
 		o.Owners = []any{f.item}
 	}
 	return o
-}
-
-// with returns the given files and the registered ones. It fails if an entry made a file
-// that was registered with another content.
-func (r *FileRegistry) with(files []dataplane.File) ([]dataplane.File, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.files == nil {
-		return files, nil
-	}
-	there := map[string]bool{}
-	for _, f := range files {
-		there[pathOf(f)] = true
-		if r.files[pathOf(f)].entry == "" {
-			continue
-		}
-		if err := r.conflict(f, entryOf(f)); err != nil {
-			return nil, err
-		}
-	}
-	for _, key := range r.order {
-		if !there[key] {
-			files = append(files, r.files[key].File)
-		}
-	}
-	return files, nil
 }

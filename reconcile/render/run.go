@@ -27,8 +27,7 @@ func HostVars() map[string]any {
 	}
 }
 
-// run is one render: its input, with the host's values for the host's variables, and notes
-// on the text that is rendered now.
+// run is one render: its input, with the host's values for the host's variables.
 type run struct {
 	*Templates
 	id       uint64
@@ -38,13 +37,10 @@ type run struct {
 	registry *FileRegistry
 	current  *CurrentConfig
 	http     *fetch.Fetcher
-	now      map[string]*remembered // what this render made, by entry
-
-	mu   sync.Mutex
-	read map[dependency]any // revisions that the current text read; nil: there is none
+	asks     map[string]bool // see asksHost
 }
 
-// dependency is something that was read through a variable of the host.
+// dependency is a question of a template to the host.
 type dependency struct {
 	of  source
 	key any
@@ -59,7 +55,10 @@ const (
 )
 
 func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing) *run {
-	r := &run{Templates: t, post: post, registry: newFileRegistry(t.Layout, in.Files), now: map[string]*remembered{}}
+	if t.texts == nil || t.texts.engine != t.Engine || t.texts.post != post {
+		t.texts = newTexts(t.Engine, post)
+	}
+	r := &run{Templates: t, post: post, registry: newFileRegistry(t.Layout, in.Files), asks: map[string]bool{}}
 	r.http = t.HTTP.Begin(ctx, r.noter(ofHTTP))
 	in.Reads.follow(r.noter(ofInput))
 	deployed := t.settling.begin(r)
@@ -83,56 +82,31 @@ func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing)
 	return r
 }
 
-// end says that the render is over. A template that hung and still runs then changes no
-// notes.
-func (r *run) end() {
-	r.in.Reads.follow(nil)
-	r.begin("", nil)
+func (r *run) noter(of source) func(key, answer any) {
+	texts := r.texts
+	return func(key, answer any) { texts.note(r, dependency{of, key}, answer) }
 }
 
-func (r *run) noter(of source) func(key, revision any) {
-	return func(key, revision any) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.read[dependency{of, key}] = revision
+// answer returns the current answer to a question that had another one before, or the same.
+func (r *run) answer(q dependency, was any) any {
+	switch {
+	case q.of == ofCurrent:
+		return r.current.answer(q.key)
+	case q.of == ofHTTP:
+		return r.HTTP.Revision(r.http, q.key)
+	case was != any(outdated) && r.in.Reads != nil && r.in.Reads.Same(q.key, was):
+		return was
 	}
+	return outdated
 }
 
-// begin says which entry and item is rendered from here on.
-func (r *run) begin(entry string, item any) {
-	r.registry.begin(entry, item)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.read = map[dependency]any{}
-}
-
-// noted returns the dependencies of the text that was just rendered.
-func (r *run) noted() *notes {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return &notes{read: r.read, files: r.registry.made()}
-}
-
-// same reports whether all noted reads would give the same now.
-func (r *run) same(n *notes) bool {
-	if n == nil {
-		return true
+// newPiece returns the piece of an entry, without texts.
+func (r *run) newPiece(entry string) piece {
+	p := piece{entry: entry, items: []any{nil}}
+	if each, ok := r.in.Each[entry]; ok {
+		p.each, p.items = &each, each.Items
 	}
-	for d, revision := range n.read {
-		same := false
-		switch d.of {
-		case ofCurrent:
-			same = r.current.answer(d.key) == revision
-		case ofHTTP:
-			same = r.HTTP.Revision(r.http, d.key) == revision
-		case ofInput:
-			same = r.in.Reads != nil && r.in.Reads.Same(d.key, revision)
-		}
-		if !same {
-			return false
-		}
-	}
-	return true
+	return p
 }
 
 // settling is what Templates knows about the deployment of its renders.
@@ -168,7 +142,7 @@ func (s *settling) begin(r *run) *previous {
 // made settles it at once.
 func (t *Templates) made(r *run, cfg *dataplane.Config) {
 	if t.Pure {
-		t.remembered, t.last = r.now, cfg
+		t.last = cfg
 	}
 	s := &t.settling
 	s.mu.Lock()

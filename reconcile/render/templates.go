@@ -69,10 +69,9 @@ type Templates struct {
 	HTTP   *fetch.Store     // for the variable http; nil: it fetches nothing
 	Post   []PostProcessor  // they change what was rendered
 
-	remembered map[string]*remembered // by entry: what the last render made
-	of         *templating.Engine     // the one that rendered it
-	last       *dataplane.Config      // of that render
-	settling   settling
+	texts    *texts            // nil before the first render
+	last     *dataplane.Config // of the last render, with Pure
+	settling settling
 }
 
 // MainEntry is the name of the template that renders haproxy.cfg.
@@ -174,14 +173,11 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.of != t.Engine {
-		t.of, t.remembered = t.Engine, nil
-	}
 	for {
 		r := t.newRun(ctx, in, post)
 		r.objects = read
-		made, err := r.all(ctx)
-		r.end()
+		made, err := r.make(ctx)
+		in.Reads.follow(nil)
 		if err == nil {
 			t.made(r, made.Config)
 			return made, nil
@@ -193,38 +189,29 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	}
 }
 
-// all renders every entry.
-func (r *run) all(ctx context.Context) (*reconcile.Rendered, error) {
-	var errs []error
-	files := slices.Clone(r.in.Files)
+// make renders every entry, and makes the configuration of their texts.
+func (r *run) make(ctx context.Context) (*reconcile.Rendered, error) {
 	origins := &origins{run: r, files: map[dataplane.Position]piece{}}
 	rendered := &reconcile.Rendered{Refused: r.in.Refused, Resources: maps.Clone(r.in.Resources), Origins: origins, Accepted: r.in.Accepted}
-	for _, entry := range r.Engine.Entries() { // sorted: haproxy.cfg goes before haproxy.d/
-		p, err := r.entry(ctx, entry)
-		if ctx.Err() != nil && err != nil { // the origins name the objects, if it hangs
-			return rendered, err
-		}
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if isMain(entry) {
+	pieces, err := r.all(ctx)
+	if err != nil { // the origins name the objects, if it hangs
+		return rendered, err
+	}
+	files := slices.Clone(r.in.Files)
+	for _, p := range pieces {
+		if isMain(p.entry) {
 			origins.main = append(origins.main, p)
 			continue
 		}
-		kind, ok := kindOfEntry(entry)
+		kind, ok := kindOfEntry(p.entry)
 		if !ok {
-			return nil, fmt.Errorf("template %s: of no known kind of file", entry)
+			return nil, fmt.Errorf("template %s: of no known kind of file", p.entry)
 		}
-		f := dataplane.File{Kind: kind, Name: path.Base(entry), Content: p.fileContent(kind != dataplane.Map && kind != dataplane.CRTList)}
+		f := dataplane.File{Kind: kind, Name: path.Base(p.entry), Content: p.fileContent(kind != dataplane.Map && kind != dataplane.CRTList)}
 		files = append(files, f)
 		origins.files[dataplane.Position{Kind: f.Kind, Name: f.Name}] = p
 	}
-	if len(errs) > 0 {
-		return rendered, joined(errs)
-	}
-	files, err := r.registry.with(files)
-	if err != nil {
+	if files, err = r.registry.with(files, pieces); err != nil {
 		return rendered, err
 	}
 	parts := partsOf(origins.main)

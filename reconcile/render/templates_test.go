@@ -133,7 +133,6 @@ func TestTemplatesRenderWhatChanged(t *testing.T) {
 	require.Equal(t, all(0, 0, 2), renders, "a variable that all items use")
 
 	templates.Pure = false
-	templates.remembered = nil
 	render(web, shop)
 	render(web, shop)
 	require.Equal(t, all(1, 1, 2), renders, "without the promise everything is rendered each time")

@@ -1,0 +1,293 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
+	"github.com/hapticsdk/haptic/templating"
+)
+
+// text is what an entry rendered for an item. Renders share it, so it never changes.
+type text struct {
+	string
+	files []dataplane.File // that its template registered
+	lead  int              // see part
+
+	end, ended string // argument and result of the last call of part
+}
+
+// textOf names a text by its entry and its item. The item of an entry that is rendered once
+// is nil.
+type textOf struct {
+	entry string
+	item  any
+}
+
+// texts are the texts of one engine, as items of a graph. The graph notes the variables that
+// an entry uses, and the answers of the host that a text got. A render makes a text again only
+// if one of them changed.
+type texts struct {
+	engine *templating.Engine
+	post   *postProcessing
+	graph  *derive.Graph
+	vars   *derive.Input[string, any]       // without those of the host
+	asked  *derive.Input[dependency, any]     // the answers of the host
+	loops  *derive.Input[string, string]    // by entry: the variable of its items; "" without items
+	items  *derive.Input[textOf, struct{}]  // of all entries
+	uses   *derive.Collection[string, *int] // another pointer when a variable of the entry changed
+	made   *derive.Collection[textOf, *text]
+	listed map[string][]any // by entry: the items that are set
+	pieces map[string]piece // of the last render without an error
+	run    *run             // under way
+
+	mu   sync.Mutex
+	at   *derive.Reads // of the text that is rendered now; nil: there is none
+	asks *run          // that renders it
+}
+
+func newTexts(engine *templating.Engine, post *postProcessing) *texts {
+	g := derive.New()
+	t := &texts{engine: engine, post: post, graph: g, listed: map[string][]any{}, pieces: map[string]piece{}}
+	t.vars = derive.NewInput[string, any](g, "variables")
+	t.vars.Equal(sameValue)
+	t.asked = derive.NewInput[dependency, any](g, "answers of the host")
+	t.asked.Equal(func(a, b any) bool { return a == b })
+	t.loops = derive.NewInput[string, string](g, "entries")
+	t.items = derive.NewInput[textOf, struct{}](g, "items")
+	t.uses = derive.Each("variables of an entry", t.loops.Collection, t.variables)
+	t.made = derive.Batch("texts", t.items.Collection, t.batch, t.render)
+	return t
+}
+
+// variables notes the variables that an entry uses, without its item.
+func (t *texts) variables(at *derive.Reads, entry, item string, _ *int) (*int, bool) {
+	for _, name := range t.engine.Uses(entry) {
+		if name != item {
+			t.vars.Get(at, name)
+		}
+	}
+	return new(int), true
+}
+
+// batch says which texts are rendered together. A text that asks the host is rendered alone:
+// its answers are its own.
+func (t *texts) batch(of textOf) any {
+	if t.run.asksHost(of.entry) {
+		return of
+	}
+	return of.entry
+}
+
+// render renders the texts of a batch.
+func (t *texts) render(at *derive.Reads, all []textOf) (made []*text) {
+	entry := all[0].entry
+	t.uses.Get(at, entry)
+	t.begin(t.run, at)
+	defer t.begin(nil, nil)
+	items := make([]any, len(all))
+	for i, of := range all {
+		items[i] = of.item
+	}
+	made, err := t.run.render(at.Context(), entry, items)
+	if err != nil {
+		at.Fail(err)
+	}
+	return made
+}
+
+// begin says which text the questions to the host are noted for.
+func (t *texts) begin(asks *run, at *derive.Reads) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asks, t.at = asks, at
+}
+
+// note notes an answer of the host. A template that hung in an earlier render may still ask.
+func (t *texts) note(r *run, q dependency, answer any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.at == nil || t.asks != r {
+		return
+	}
+	if known, ok := t.asked.Get(nil, q); !ok || known == outdated {
+		t.asked.Set(q, answer)
+	}
+	t.asked.Get(t.at, q)
+}
+
+// outdated stands for an answer of the input that would be another one now.
+var outdated = new(int) // constant in effect
+
+// update sets the inputs to those of a render, and makes the texts again that they change.
+func (t *texts) update(ctx context.Context, r *run, entries []string) error {
+	t.run = r
+	for name, v := range r.in.Vars {
+		switch {
+		case isCurrent(v): // its answers are noted; whether there is one counts here
+			t.vars.Set(name, r.current != nil)
+		case !r.fromHost(name):
+			t.vars.Set(name, v)
+		}
+	}
+	for q, was := range t.asked.All() {
+		if t.asked.HasReaders(q) {
+			t.asked.Set(q, r.answer(q, was))
+		} else {
+			t.asked.Delete(q)
+		}
+	}
+	for _, entry := range entries {
+		p, item := r.newPiece(entry), ""
+		if p.each != nil {
+			item = p.each.Var
+		}
+		t.loops.Set(entry, item)
+		if err := t.list(entry, p.items); err != nil {
+			return err
+		}
+	}
+	return t.graph.Run(ctx)
+}
+
+// list sets the items of an entry.
+func (t *texts) list(entry string, items []any) error {
+	was := t.listed[entry]
+	first, last := common(was, items)
+	gone := map[any]bool{}
+	for _, item := range was[first : len(was)-last] {
+		gone[item] = true
+	}
+	for i, item := range items[first : len(items)-last] {
+		if err := checkItem(entry, first+i, item); err != nil {
+			return err
+		}
+		if gone[item] {
+			delete(gone, item)
+		} else {
+			t.items.Set(textOf{entry, item}, struct{}{})
+		}
+	}
+	stays := func(item any) bool { return slices.Contains(items, item) } // an item can stand twice
+	if len(gone) > few {
+		all := make(map[any]bool, len(items))
+		for _, item := range items {
+			all[item] = true
+		}
+		stays = func(item any) bool { return all[item] }
+	}
+	for item := range gone {
+		if !stays(item) {
+			t.items.Delete(textOf{entry, item})
+		}
+	}
+	t.listed[entry] = items
+	return nil
+}
+
+func isCurrent(v any) bool { _, is := v.(*CurrentConfig); return is }
+
+// few is how many items are looked for in a list, one by one.
+const few = 32
+
+// common counts the items at the front and at the end that two lists share.
+func common(a, b []any) (first, last int) {
+	n := min(len(a), len(b))
+	if n > 0 && len(a) == len(b) && &a[0] == &b[0] {
+		return n, 0
+	}
+	for first < n && a[first] == b[first] {
+		first++
+	}
+	for last < n-first && a[len(a)-1-last] == b[len(b)-1-last] {
+		last++
+	}
+	return first, last
+}
+
+func checkItem(entry string, i int, item any) error {
+	if item == nil || reflect.ValueOf(item).Comparable() {
+		return nil
+	}
+	return fmt.Errorf("template %s: item %d is a %T, which cannot be compared: give a pointer to it", entry, i, item)
+}
+
+// accept makes the texts of a render those that the next one begins with, and returns them as
+// pieces.
+func (t *texts) accept(r *run, entries []string) ([]piece, error) {
+	changed := map[string][]any{}
+	for of := range t.made.Changed() {
+		changed[of.entry] = append(changed[of.entry], of.item)
+	}
+	pieces := make([]piece, len(entries))
+	for i, entry := range entries {
+		pieces[i] = t.piece(entry, r, changed[entry])
+	}
+	if err := t.graph.Commit(); err != nil {
+		return nil, err
+	}
+	for _, p := range pieces {
+		t.pieces[p.entry] = p
+	}
+	return pieces, nil
+}
+
+// piece puts the texts of an entry in the order of its items. It takes those that stand as
+// they stood in the last render over, and looks up the others.
+func (t *texts) piece(entry string, r *run, changed []any) piece {
+	last, p := t.pieces[entry], r.newPiece(entry)
+	first, end := common(last.items, p.items)
+	if first == len(p.items) && first == len(last.items) && len(changed) == 0 && last.madeTexts != nil {
+		p.madeTexts = last.madeTexts
+		return p
+	}
+	if len(changed) > few {
+		first, end = 0, 0
+	}
+	p.madeTexts = &madeTexts{texts: make([]*text, len(p.items))}
+	if first+end > 0 {
+		copy(p.texts, last.texts[:first])
+		copy(p.texts[len(p.texts)-end:], last.texts[len(last.texts)-end:])
+	}
+	look := func(i int) { p.texts[i], _ = t.made.Get(nil, textOf{entry, p.items[i]}) }
+	for i := first; i < len(p.items)-end; i++ {
+		look(i)
+	}
+	for i, item := range p.items {
+		if len(changed) > 0 && (i < first || i >= len(p.items)-end) && slices.Contains(changed, item) {
+			look(i)
+		}
+	}
+	return p
+}
+
+// sameValue reports whether two values are the same without looking at what they point to.
+// Slices and maps are the same if they are stored in the same place, and structs if their
+// fields are the same. Values that it cannot compare that way are not the same.
+func sameValue(a, b any) bool { return same(reflect.ValueOf(a), reflect.ValueOf(b)) }
+
+func same(x, y reflect.Value) bool {
+	if !x.IsValid() || !y.IsValid() || x.Type() != y.Type() {
+		return !x.IsValid() && !y.IsValid()
+	}
+	switch x.Kind() {
+	case reflect.Slice:
+		return x.Len() == y.Len() && x.UnsafePointer() == y.UnsafePointer()
+	case reflect.Map:
+		return x.UnsafePointer() == y.UnsafePointer()
+	case reflect.Interface:
+		return same(x.Elem(), y.Elem())
+	case reflect.Struct:
+		for i := range x.NumField() {
+			if !same(x.Field(i), y.Field(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return x.Comparable() && y.Comparable() && x.Equal(y)
+}
