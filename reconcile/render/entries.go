@@ -167,4 +167,3 @@ func (r *run) fromHost(name string) bool {
 	}
 	return r.in.Reads != nil && slices.Contains(r.in.Reads.Vars, name)
 }
-

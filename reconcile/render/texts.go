@@ -36,7 +36,7 @@ type texts struct {
 	post   *postProcessing
 	graph  *derive.Graph
 	vars   *derive.Input[string, any]       // without those of the host
-	asked  *derive.Input[dependency, any]     // the answers of the host
+	asked  *derive.Input[dependency, any]   // the answers of the host
 	loops  *derive.Input[string, string]    // by entry: the variable of its items; "" without items
 	items  *derive.Input[textOf, struct{}]  // of all entries
 	uses   *derive.Collection[string, *int] // another pointer when a variable of the entry changed
