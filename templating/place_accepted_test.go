@@ -25,7 +25,7 @@ defaults
   unique-id-format "{{ x }}%rt"
   unique-id-header X-Id
 frontend f
-  bind unix@{{ raw(socket) }}
+  bind unix@{{ socket }}
   description "{{ x }}"
   declare capture request len 10
   capture request header X-A len 10

@@ -52,7 +52,7 @@ func (w *tenants) build(t *testing.T, quarantined ...*networkingv1.Ingress) *Rou
 // restart is another process, that knows what this one deployed.
 func (w *tenants) restart(t *testing.T, deployed *Routes) {
 	routes := *deployed // Input keeps something in it
-	cfg := renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, &routes)
+	cfg := renderRoutes(t, dataplane.Layout{Base: "/etc/haproxy"}, &routes)
 	w.hosts = Hosts{Shared: w.hosts.Shared}
 	w.hosts.Remember(cfg)
 }
