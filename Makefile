@@ -31,20 +31,22 @@ image: ## the reference controller beside HAProxy 3.2, as IMAGE=haptic:latest
 
 test: haproxy ## all tests of the SDK, with the race detector
 	$(GO) vet ./...
-	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
-	$(GO) test -run TestHostileTenantStallsNobody ./examples/controller
+	$(GO) test -race -vet=off -timeout $(TEST_TIMEOUT) ./...
 	cd examples/traced && $(GO) vet ./... && $(GO) test ./...
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
-soak: haproxy ## random faults under constant traffic, for SOAK=10m, and random fleets
-	$(GO) test -count=1 -run '^TestRandomFleets$$' ./examples/controller/ingress -seeds 1000
+soak: haproxy ## random faults under constant traffic, for SOAK=10m, and random fleets, values, stores and configurations
+	$(GO) test -count=1 -timeout 2h -run '^(TestRandomFleets|TestHostileMillions|TestHostileAnnotations)$$' ./examples/controller/ingress -seeds 1000 -hostile 14000
+	$(GO) test -count=1 -timeout 1h -run '^TestStoreModel$$' ./k8swatch -seeds 100
+	$(GO) test -count=1 -timeout 1h -run '^TestInheritsAtRandom$$' ./validate -inherit.for 2m
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) test -count=1 -v -run '^TestSoak$$' -soak $(SOAK) -soakrace -timeout 24h .
 
 hostile: haproxy ## what a hostile tenant can delay of another's changes, attack by attack, each for HOSTILE=30s
+	$(GO) test -count=1 -v -run '^TestHostileTenantStallsNobody$$' ./examples/controller
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) test -count=1 -v -run '^TestHostile$$' -hostile $(HOSTILE) -timeout 24h .
 

@@ -2,6 +2,7 @@ package k8swatch
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -99,11 +100,14 @@ func modelStores(t *testing.T) []*modelStore {
 	return stores
 }
 
+// storeSeeds is how often TestStoreModel drives each store.
+var storeSeeds = flag.Uint64("seeds", 2, "random runs of each store")
+
 // TestStoreModel drives stores with random creates, updates, key changes,
 // deletes and relists. After each step they equal a plain map: order, every key
 // and prefix, and the counts. Snapshots from before stay as they were.
 func TestStoreModel(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range *storeSeeds {
 		for _, m := range modelStores(t) {
 			t.Run(fmt.Sprint(m.name, "/", seed), func(t *testing.T) { m.run(t, rand.New(rand.NewPCG(seed, 1))) })
 		}

@@ -42,7 +42,7 @@ func TestCVEs(t *testing.T) {
 			template: "frontend f\n  http-request deny unless { ssl_c_s_dn(cn) -m reg ^{{ x }}$ }\n  acl cn ssl_c_s_dn(cn),regsub({{ x }},ok) -m str ok\n",
 			values:   []string{"CN=.*", "a|.*", "a$ }\n}\n", "a),str(ok", `a"),str("ok`, "}", `\`, "(?i)a", "[a"}},
 		{cve: "CVE-2025-1098", what: "mirror annotations: a target that ends its line, a UID", entry: "haproxy.cfg",
-			template: "backend b\n  server mirror {{ x }}:80 check\n  server s {{ x }}\n", allRefused: true,
+			template: "backend b\n  server mirror {{ x }}:80 check\n  server s {{ x }}\n  server t unix@{{ x }}\n", allRefused: true,
 			values: []string{"x.test;\n}", "x.test check\n  server evil 192.0.2.9", "unix@/run/admin.sock", "fd@3", "/run/admin.sock", "${TOKEN}", "a,b", "a b", `a"b`}},
 		{cve: "CVE-2025-1974", what: "the admission controller loads a file through an injected directive: a configuration that is only checked is as dangerous", entry: "haproxy.cfg",
 			template: "global\n  {{ x }} /tmp/evil\nbackend b\n  server s 192.0.2.1:80 {{ x }}\n", allRefused: true,
@@ -55,6 +55,12 @@ func TestCVEs(t *testing.T) {
 			values:   []string{`\`, `"`, "%", `a\`, "%[", "]", "{", "${", "}", "'", "\nhttp-request deny", "\r", "\u0085a", "*/"}},
 		{cve: "CVE-2025-24030", what: "path of a request or a name that leads to the admin interface", entry: "haproxy.cfg", allRefused: true,
 			template: "backend b\n  server s {{ x }}\n  use-server {{ x }} if TRUE\n", values: []string{"unix@/run/haproxy.sock", "/run/haproxy.sock", "../stats/prometheus", "s/../..", "abns@admin", "127.0.0.1:9999/../quitquitquit"}},
+		{cve: "CVE-2025-24030", what: "the runtime socket, behind the family that the author wrote", entry: "haproxy.cfg", allRefused: true,
+			template: "backend b\n  server s unix@{{ x }}\n  server t abns@{{ x }}\n", values: []string{"/run/haproxy.sock", "admin", "fd@3", "/"}},
+		{cve: "CVE-2025-24030", what: "a second address, beside the socket to listen on", entry: "haproxy.cfg", allRefused: true,
+			template: "frontend f\n  bind unix@{{ x }}\n", values: []string{"/run/s,:9999", "/run/s,ipv4@:9999", "/run/s level admin", "/run/s,fd@3", ",:9999", "/run/s/../haproxy.sock", "/run/s$HOME", "@3"}},
+		{cve: "CVE-2025-24030", what: "a second address, beside the runtime socket", entry: "haproxy.cfg", allRefused: true,
+			template: "global\n  stats socket {{ x }} level admin\n", values: []string{"/run/s,:9999", "/run/s,ipv4@:9999", "/run/s level admin", "/run/s,fd@3", ",:9999", "/run/s/../haproxy.sock", "/run/s$HOME", "@3"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.cve, func(t *testing.T) {

@@ -25,7 +25,7 @@ defaults
   unique-id-format "{{ x }}%rt"
   unique-id-header X-Id
 frontend f
-  bind unix@{{ raw(socket) }}
+  bind unix@{{ socket }}
   description "{{ x }}"
   declare capture request len 10
   capture request header X-A len 10
@@ -61,10 +61,10 @@ backend tcp
 `
 
 // TestRowsAccepted has HAProxy check a configuration with a hostile value in
-// every row. HAPROXY names another one than that on the PATH.
+// every row. HAPROXY_BIN names another one than that on the PATH.
 func TestRowsAccepted(t *testing.T) {
 	haproxy := "haproxy"
-	if other := os.Getenv("HAPROXY"); other != "" {
+	if other := os.Getenv("HAPROXY_BIN"); other != "" {
 		haproxy = other
 	}
 	if _, err := exec.LookPath(haproxy); err != nil {

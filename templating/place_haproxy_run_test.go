@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// haproxyOr skips the test where there is no HAProxy, but not in CI. HAPROXY
+// haproxyOr skips the test where there is no HAProxy, but not in CI. HAPROXY_BIN
 // names another one than that on the PATH.
 func haproxyOr(t *testing.T) string {
 	t.Helper()
 	haproxy := "haproxy"
-	if other := os.Getenv("HAPROXY"); other != "" {
+	if other := os.Getenv("HAPROXY_BIN"); other != "" {
 		haproxy = other
 	}
 	if _, err := exec.LookPath(haproxy); err != nil {

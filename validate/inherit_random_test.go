@@ -34,7 +34,7 @@ func TestInheritsAtRandom(t *testing.T) {
 	m := &maker{certificates: [][]byte{newCertificate(t), newCertificate(t), []byte("no certificate\n")}}
 	v := &Validator{Binary: os.Getenv("HAPROXY_BIN"), NoInherit: true, Timeout: time.Minute}
 	start, asked, bases := time.Now(), 0, 0
-	for seed := *randomSeed; bases < 8 || time.Since(start) < *randomFor; seed++ {
+	for seed := *randomSeed; bases < 3 || time.Since(start) < *randomFor; seed++ {
 		m.Rand = rand.New(rand.NewPCG(seed, 0))
 		base := m.draft()
 		if !takes(t, v, base.config(t)) {

@@ -78,6 +78,7 @@ func TestAccessLog(t *testing.T) {
 
 // TestAccessLogOfOptions: a path that is a pattern, and a canary, have their own names.
 func TestAccessLogOfOptions(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "-access-log", "http")
 	d.edit("pattern.yaml", func(string) string {
 		s := strings.Replace(site("pattern", "pattern.test", d.first(), "127.0.0.22"), "namespace: evil}\nspec:\n  ing", "namespace: evil, annotations: {nginx.ingress.kubernetes.io/use-regex: \"true\"}}\nspec:\n  ing", 1)

@@ -55,6 +55,7 @@ func listener(t *testing.T) net.Listener {
 
 // TestAnnotationsTakeEffect: one request shows each, through a real HAProxy.
 func TestAnnotationsTakeEffect(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, mirror)
 	silent, silentPort := accept(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	other, otherPort := accept(t, func(c net.Conn) {
@@ -188,6 +189,7 @@ func TestAnnotationsTakeEffect(t *testing.T) {
 // TestAnnotationsBehindAProxy: the address and the TLS of a client are those that a proxy
 // says which -trust-proxy names, and nobody else's word counts.
 func TestAnnotationsBehindAProxy(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, mirror)
 	const nginx = "nginx.ingress.kubernetes.io/"
 	for name, c := range map[string]struct {

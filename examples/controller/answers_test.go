@@ -14,6 +14,7 @@ import (
 // from HAProxy. A path that waits for its Service answers 503, and is a warning; one that
 // a rule leaves out is refused, and answers as if it was not written.
 func TestAnswersAreAsTold(t *testing.T) {
+	t.Parallel()
 	const good = `{path: /, pathType: Prefix, backend: {service: {name: shop-web, port: {name: http}}}}`
 	rows := []struct {
 		host, paths string

@@ -14,6 +14,7 @@ import (
 // TestCopyBuildsElsewhere does what a user does: copies this folder, with its tests,
 // into a module of their own and builds it there.
 func TestCopyBuildsElsewhere(t *testing.T) {
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	module := t.TempDir()

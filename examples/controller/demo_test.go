@@ -223,6 +223,7 @@ func (d *demo) plans() string {
 }
 
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t)
 
 	t.Run("serves its sites", func(t *testing.T) {
@@ -357,6 +358,7 @@ func TestPreflight(t *testing.T) {
 
 // TestPreflightAfterDeployment finds no difference in what was deployed.
 func TestPreflightAfterDeployment(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) // haproxy runs under an account of its own
 	state := filepath.Join(dir, "s")

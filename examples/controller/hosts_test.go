@@ -74,6 +74,7 @@ const evilSpec = `  defaultBackend: &web {service: {name: web, port: {number: 80
 // TestHostsStayWithTheirNamespace: another namespace gets no request for a host of
 // demo, nor its certificate, also after a restart, when all objects are equally old.
 func TestHostsStayWithTheirNamespace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) // haproxy runs under an account of its own
 	state := filepath.Join(dir, "s")

@@ -37,6 +37,7 @@ func pages(t *testing.T, socket string) (page func(path string) (int, string)) {
 // gone, is served after a restart as before it. Where nobody knows what the file said,
 // what is deployed stays, and the controller is not ready.
 func TestBrokenManifestAtARestart(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "haptic") // HAProxy runs under an account of its own
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
@@ -92,6 +93,7 @@ func TestBrokenManifestAtARestart(t *testing.T) {
 // TestManifestThatNobodyReads: a misspelt kind is a row of the page as long as it is
 // there, one line when it begins and one when it ends.
 func TestManifestThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "debug")
 	page := pages(t, socket)
 	d := startDemo(t, "-debug-addr", "unix:"+socket)

@@ -20,6 +20,7 @@ import (
 // TestDefaultCertificate: it is for server names without one, in place of a refusal, and
 // not for those that have one.
 func TestDefaultCertificate(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "-default-certificate", "edge/own")
 	served := func(name string) string {
 		conn, err := tls.Dial("tcp", d.https, &tls.Config{InsecureSkipVerify: true, ServerName: name})
@@ -60,6 +61,7 @@ func TestCiphers(t *testing.T) {
 // TestDefaultBackend: it has the requests without a route, also for hosts that somebody
 // has; without the Service they get 404.
 func TestDefaultBackend(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "-default-backend", "edge/web:http")
 	status, _ := d.get("http://"+d.http+"/", "nobodys.test")
 	require.Equal(t, http.StatusNotFound, status)
@@ -99,6 +101,7 @@ data:
 // TestTCPServices: ports of a ConfigMap lead to Services, with the PROXY protocol where it
 // says so. Wrong entries are refused by their key.
 func TestTCPServices(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
 	var at [3]string
 	for i := range at {
@@ -198,6 +201,7 @@ spec: {type: ExternalName, externalName: "NAME"}
 // TestExternalName: it is refused with the reason, unless a flag allows it; then HAProxy
 // follows the name. What is this host for certain is refused all the same.
 func TestExternalName(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	six := net.ParseIP("2001:db8::1") // which leads nowhere
 	leads := []net.IP{six, net.IPv4(127, 0, 0, 20)}
@@ -244,6 +248,7 @@ func TestExternalName(t *testing.T) {
 // TestServiceWithoutSelector: the addresses of an EndpointSlice that somebody wrote are
 // served, by the name of a port as by its number.
 func TestServiceWithoutSelector(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t)
 	d.edit("own.yaml", func(string) string {
 		s := strings.Replace(site("own", "own.test", d.first(), "127.0.0.22"), "number: 80", "name: http", 1)

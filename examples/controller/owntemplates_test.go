@@ -16,6 +16,7 @@ import (
 // TestOwnTemplates: templates of a user's own have all that reconcile gives to
 // templates, and what they fetch is fetched again.
 func TestOwnTemplates(t *testing.T) {
+	t.Parallel()
 	var word atomic.Value
 	word.Store("first")
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

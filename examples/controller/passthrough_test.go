@@ -33,6 +33,7 @@ spec:
 // TLS, those for others end here as before, with the address of the client; a reload and
 // the end of the annotation change nothing of that.
 func TestPassthrough(t *testing.T) {
+	t.Parallel()
 	pair := selfSigned(t, "passed.test", "*.passed.test")
 	host, port := accept(t, func(conn net.Conn) {
 		_ = conn.SetDeadline(time.Now().Add(patience))

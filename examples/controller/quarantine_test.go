@@ -59,6 +59,7 @@ spec:
 // TestQuarantine: whatever is wrong with one resource, all others are served,
 // and it is named with its line and that of the template.
 func TestQuarantine(t *testing.T) {
+	t.Parallel()
 	templates := ownTemplates(t)
 	d := startDemo(t, "-templates", templates)
 	const blog = "127.0.0.14:18080"
@@ -135,6 +136,7 @@ func TestQuarantine(t *testing.T) {
 
 // TestNoQuarantineFlag keeps what is there, and names the culprit all the same.
 func TestNoQuarantineFlag(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "-templates", ownTemplates(t), "-no-quarantine")
 	d.edit("bad.yaml", func(string) string { return ingressManifest("bad", `snippet: "foo bar"`) })
 	d.until(func() bool {

@@ -85,6 +85,7 @@ func (d *demo) serial() int64 {
 // TestABadRenewal: a Secret that is spoilt, the only one with a certificate, fails no
 // handshake, also after a restart; it is said once, and its end.
 func TestABadRenewal(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) // haproxy runs under an account of its own
 	state := filepath.Join(dir, "s")

@@ -35,6 +35,7 @@ func worker(state string) string {
 // TestTemplatesBrokenAtARestart: HAProxy serves what is stored, log and page say what
 // is wrong and where, and the controller goes on as soon as that is mended.
 func TestTemplatesBrokenAtARestart(t *testing.T) {
+	t.Parallel()
 	templates, state, debug := t.TempDir(), t.TempDir(), freeAddress(t)
 	require.NoError(t, os.Chmod(filepath.Dir(state), 0o755))
 	require.NoError(t, os.CopyFS(templates, os.DirFS("templates")))

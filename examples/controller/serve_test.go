@@ -34,6 +34,7 @@ const sorry = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/html\r\nCa
 // TestErrorPages: they are what clients see in place of HAProxy's own, and of requests
 // without a route.
 func TestErrorPages(t *testing.T) {
+	t.Parallel()
 	pages := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(pages, "503.http"), []byte(sorry), 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(pages, "404.http"), []byte("HTTP/1.0 404 Not Found\nContent-Length: 8\n\nnot here"), 0o644))
@@ -52,6 +53,7 @@ func TestErrorPages(t *testing.T) {
 // TestSeveralAddresses: HTTP, HTTPS and TCP services are served at each of them, also where
 // connections are passed through.
 func TestSeveralAddresses(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
 	const second = "127.0.0.10" // of another host
 	plain, secure, tcp := freeAddress(t), freeAddress(t), freeAddress(t)
@@ -99,6 +101,7 @@ func (d *demo) askFrom(from, first, host string) (string, error) {
 // TestAcceptProxy: the load balancers that a flag names say where connections come from,
 // and nobody else does.
 func TestAcceptProxy(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, mirror)
 	d := startDemo(t, "-accept-proxy", "127.0.0.9/32", "-accept-proxy", "10.0.0.0/8")
 	d.publish(site("dump", "dump.test", port, host), "dump.test", http.StatusOK)
@@ -167,6 +170,7 @@ func TestHTTP3(t *testing.T) {
 // TestDrains: a controller that is to end is not ready first, and requests are served
 // until the time is over.
 func TestDrains(t *testing.T) {
+	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "debug")
 	page := pages(t, socket)
 	d := startDemo(t, "-debug-addr", "unix:"+socket, "-drain-delay", "2s", "-stop-timeout", "5s")

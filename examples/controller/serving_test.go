@@ -19,6 +19,7 @@ import (
 // /readyz, the page, the metric and the log say so within two seconds, and as soon when
 // it serves again.
 func TestOutagesOfHAProxyShow(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "haptic") // HAProxy runs under an account of its own
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })

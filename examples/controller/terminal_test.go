@@ -14,6 +14,7 @@ import (
 // at it nor forges a line there. What is wrong, refused, quarantined and planned is
 // still named.
 func TestTerminal(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	const hostile = `web\e[2J\x7f\x9b2J\u202e\u2066\u2028\nerror: forged`
 	dir := t.TempDir()

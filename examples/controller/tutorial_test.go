@@ -19,6 +19,7 @@ var tutorialBlock = regexp.MustCompile("(?ms)^```(sh|text)([a-z ]*)\n(.*?)^```$"
 // TestTutorial does what docs/tutorial.md says: it runs each command of the page, in
 // order, and compares what the page shows with what is printed.
 func TestTutorial(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	for _, name := range []string{"curl", "openssl"} {
 		_, err := exec.LookPath(name)

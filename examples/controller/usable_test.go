@@ -15,6 +15,7 @@ import (
 // row of the page and a metric within two seconds, and one that has one again is a line.
 // Readiness that comes and goes adds no others.
 func TestNoUsableServer(t *testing.T) {
+	t.Parallel()
 	dir, err := os.MkdirTemp("", "haptic") // a socket has a short path
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })

@@ -20,6 +20,7 @@ import (
 // TestClusterThatDoesNotAnswer: a preflight ends with an error, and does not
 // wait for ever.
 func TestClusterThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	address := freeAddress(t) // nobody is there
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,

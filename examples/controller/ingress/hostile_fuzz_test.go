@@ -18,7 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-var hostileRuns = flag.Int("hostile", 2_000, "clusters with a hostile Ingress that the hostile test renders")
+var hostileRuns = flag.Int("hostile", 500, "clusters with a hostile Ingress that the hostile test renders")
 
 // hostileIngress is an Ingress of which every text comes from somebody else.
 type hostileIngress struct {

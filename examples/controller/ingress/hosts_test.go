@@ -12,12 +12,14 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/templating"
 )
 
 // tenants is a cluster of several namespaces, each with the Services a and b.
 type tenants struct {
 	*world
-	hosts Hosts
+	hosts  Hosts
+	engine *templating.Engine // of all restarts
 }
 
 func newTenants(ingresses ...*networkingv1.Ingress) *tenants {
@@ -52,7 +54,11 @@ func (w *tenants) build(t *testing.T, quarantined ...*networkingv1.Ingress) *Rou
 // restart is another process, that knows what this one deployed.
 func (w *tenants) restart(t *testing.T, deployed *Routes) {
 	routes := *deployed // Input keeps something in it
-	cfg := renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, &routes)
+	layout := dataplane.Layout{Base: "/etc/haproxy"}
+	if w.engine == nil {
+		w.engine = compiled(t, layout)
+	}
+	cfg := renderWith(t, w.engine, layout, &routes)
 	w.hosts = Hosts{Shared: w.hosts.Shared}
 	w.hosts.Remember(cfg)
 }

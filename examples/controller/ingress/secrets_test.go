@@ -128,7 +128,7 @@ func TestTheLastGoodCertificateStays(t *testing.T) {
 				require.Contains(t, said[0], ", stays in use")
 
 				slots = &Slots{} // of a process that starts anew
-				slots.Remember(renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, r))
+				slots.Remember(renderRoutes(t, dataplane.Layout{Base: "/etc/haproxy"}, r))
 			}
 			renewed := dated(t, "own", -day, 90*day, "x.test")
 			w.secrets["ns/own"] = renewed

@@ -12,13 +12,24 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/render"
+	"github.com/hapticsdk/haptic/templating"
 )
 
 // renderRoutes renders the built-in templates.
 func renderRoutes(t *testing.T, layout dataplane.Layout, routes *Routes) *dataplane.Config {
 	t.Helper()
+	return renderWith(t, compiled(t, layout), layout, routes)
+}
+
+func compiled(t *testing.T, layout dataplane.Layout) *templating.Engine {
+	t.Helper()
 	engine, err := Compile(os.DirFS("../templates"), layout)
 	require.NoError(t, err)
+	return engine
+}
+
+func renderWith(t *testing.T, engine *templating.Engine, layout dataplane.Layout, routes *Routes) *dataplane.Config {
+	t.Helper()
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 		return routes.input(Settings{HTTP: ":8080", HTTPS: ":8443",
 			Socket: filepath.Join(layout.Base, "run.sock"), TLSSocket: filepath.Join(layout.Base, "tls.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil

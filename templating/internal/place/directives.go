@@ -18,7 +18,8 @@ const (
 	asMethod   what = 'm' // how patterns match: the word behind -m
 	asVariable what = 'v' // of HAProxy: txn.host
 	asHeader   what = 'h' // name of a header
-	asAddress  what = 'a' // address and port
+	asAddress  what = 'a' // address and port that HAProxy connects to
+	asListen   what = 'B' // address and port to listen on
 	asFile     what = 'f' // path of a file
 	asFormat   what = 'l' // log-format string (section 8.2.6 of the manual of 3.2)
 	asReplace  what = 'R' // log-format string in which \1 is a group of a regular expression
@@ -44,7 +45,9 @@ const (
 	asCookieFmt  what = 'C' // the same in a log-format string
 	asQuoted     what = 'Q' // HAProxy puts it between double quotes of HTTP (RFC 9110, section 5.6.4)
 	asAuth       what = 'b' // user:password
-	asSocket     what = 'q' // path of a UNIX socket
+	asSocket     what = 'q' // path of a UNIX socket to listen on
+	asAbstract   what = 'z' // name of an abstract socket to listen on
+	asTarget     what = 'Z' // socket that HAProxy connects to
 	asList       what = 'i' // words between commas; a word may have parentheses
 	asHTML       what = 'T' // HAProxy writes it into the page of statistics as it is
 	asLink       what = 'A' // the same inside of the address of a link
@@ -90,8 +93,11 @@ var readings = [128]reading{
 	asOperand:   {name: "a number", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
 	asConstant:  {name: "a constant", chars: &base64Set, wanted: "a constant: letters, digits and +/= only, since with a dot it would be the name of a variable"},
 
-	asAddress: {name: "an address"}, asFile: {name: "the path of a file"}, asSocket: {name: "the path of a socket"},
-	asNumber: {name: "the place of a number"}, asRegexp: {name: "a regular expression"}, asPattern: {name: "a pattern"}, asLater: {name: "a pattern"},
+	asAddress: {name: "an address"}, asListen: {name: "an address"}, asFile: {name: "the path of a file"},
+	asSocket:   {name: "the path of a socket", chars: &socketSet, wanted: "the path of a socket: letters, digits and -_./ only"},
+	asAbstract: {name: "the name of a socket", chars: &nameSet, wanted: "a name: letters, digits and -_.: only"},
+	asTarget:   {name: "a socket that HAProxy connects to", chars: &nameSet, wanted: "a name: letters, digits and -_.: only"},
+	asNumber:   {name: "the place of a number"}, asRegexp: {name: "a regular expression"}, asPattern: {name: "a pattern"}, asLater: {name: "a pattern"},
 
 	asFormat:     {name: "a log-format string", text: true, format: true},
 	asReplace:    {name: "a log-format string", text: true, format: true, slash: true}, // exp_replace of HAProxy takes a doubled backslash for one
@@ -104,6 +110,10 @@ var readings = [128]reading{
 	asCookie:     {name: "a cookie", text: true, chars: &cookieSet, wanted: "the name or the value of a cookie"},
 	asCookieFmt:  {name: "a cookie", text: true, chars: &cookieSet, wanted: "the name or the value of a cookie", format: true},
 }
+
+// families are the prefixes of an address that is a socket, and how HAProxy reads what stands behind
+// them where it listens (section 11.1 of the manual of 3.2). Constant in effect.
+var families = map[string]what{"/": asSocket, "unix@": asSocket, "uxst@": asSocket, "uxdg@": asSocket, "abns@": asAbstract, "abnsz@": asAbstract}
 
 // notPlain names the strictest rule, for all places that the tables do not know.
 const notPlain = "plain enough for a place that HAProxy reads in an unknown way: use only letters, digits and -_.:, or use raw, text of the template, or a row for the place in directives.txt"

@@ -120,7 +120,7 @@ func (r rule) embedsInside(s string, at *Site) string {
 		if in.sample != sampleName && in.sample != sampleEnd {
 			return "a macro's text must close the parentheses of a sample expression"
 		}
-	case asName, asNameOf, asVariable, asHeader, asAddress, asFile, asMethod, asEnv, asStrict, asNumber, asURI, asCookie, asSocket, asValue:
+	case asName, asNameOf, asVariable, asHeader, asAddress, asListen, asFile, asMethod, asEnv, asStrict, asNumber, asURI, asCookie, asSocket, asAbstract, asTarget, asValue:
 		return r.refuses(s, at)
 	case asWord:
 		if first, _, _ := strings.Cut(strings.TrimLeft(s, " \t\n"), " "); at.Chosen && !nameSet.only(strings.TrimRight(first, "\n")) {

@@ -15,6 +15,7 @@ type inner struct {
 	class  classState
 	slash  bool // behind a backslash of a regular expression
 	alone  rune // the value that is the only content of the argument
+	socket what // how HAProxy reads the address behind its prefix, 0 if it has none of a socket
 }
 
 // formatState follows parse_logformat_string and its successor of 3.0,
@@ -61,10 +62,42 @@ func (in *inner) step(w what, c byte) {
 		in.stepSample(c)
 	case asRegexp:
 		in.stepRegexp(c)
+	case asAddress, asListen, asSocket:
+		in.stepAddress(w, c)
 	case asWord, asOption, asKeyword, asUnknown, asFetch, asList:
 		in.text = true
 		in.stepWord(c)
 	}
+}
+
+// stepAddress finds the prefix of an address, as str2sa_range does. In a list each address has
+// one of its own.
+func (in *inner) stepAddress(w what, c byte) {
+	switch {
+	case c == ',':
+		in.name, in.socket = "", 0
+	case in.socket != 0:
+	case c == '+': // stream+ and dgram+ stand before the prefix
+		in.name = ""
+	default:
+		in.name = familyName(in.name + string(rune(c)))
+		if in.socket = families[in.name]; in.socket != 0 && c == '@' {
+			in.begun = false
+		}
+		if in.socket != 0 && w == asAddress {
+			in.socket = asTarget
+		}
+	}
+}
+
+// familyName returns a text that may become a prefix of an address, and unknownName for another one.
+func familyName(text string) string {
+	for prefix := range families {
+		if strings.HasPrefix(prefix, text) {
+			return text
+		}
+	}
+	return unknownName
 }
 
 func (in *inner) stepFormat(c byte) {

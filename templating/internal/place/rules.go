@@ -25,6 +25,7 @@ var ( // constant in effect: Go has no array constants
 	variableSet  = setOf(alphanumeric + "_.")
 	headerSet    = setOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2
 	addressSet   = setOf(alphanumeric + "-_.:[]*%")
+	socketSet    = setOf(alphanumeric + "-_./")                         // without a colon: two values could make a port
 	cookieSet    = setOf(alphanumeric + "!#$%&'()*+-./:<=>?@[]^_`{|}~") // RFC 6265, section 4.1.1
 	base64Set    = setOf(alphanumeric + "+/=")
 	numberSet    = setOf(alphanumeric + ".")
@@ -78,7 +79,7 @@ func (r rule) refuses(s string, at *Site) string {
 		if strings.Trim(s, "0123456789") != "" && isOptionPart(s) {
 			return "a value cannot choose an option: use if or switch, or raw"
 		}
-	case asAddress:
+	case asAddress, asListen:
 		return refusesAddress(s)
 	case asHeader:
 		if len(s) > maxHeader {
@@ -90,11 +91,10 @@ func (r rule) refuses(s string, at *Site) string {
 		}
 	case asAuth:
 		return r.refusesAuth(s, at)
-	case asSocket:
-		if r.first && !strings.HasPrefix(s, "/") && strings.Contains(s, ":") {
-			return "an address in place of the path of a socket"
+	case asSocket, asAbstract, asTarget:
+		if why := r.refusesSocket(s); why != "" {
+			return why
 		}
-		return r.refusesFile(s)
 	case asOperand:
 		if r.lead && !isInteger(s) {
 			return "not a number: HAProxy would read it as the name of a variable"
@@ -220,12 +220,23 @@ func refusesAddress(s string) string {
 	switch {
 	case s == "": // "server s :80" connects to the client's destination address, "bind :80" listens on all addresses
 		return "with an empty value here HAProxy takes another address or port: test it with if, or join the values, {{ a + b }}"
-	case strings.HasPrefix(s, "-") || strings.Contains(s, ":-") || !addressSet.only(s):
+	case strings.HasPrefix(s, "-") || strings.Contains(s, ":-") || s == "." || strings.Contains(s, "..") || !addressSet.only(s):
 		return "not a host, an IP address or a port"
 	case isRange && strings.Trim(from+to, "0123456789") == "":
 		return "a range of ports: use raw"
 	}
 	return ""
+}
+
+// refusesSocket refuses what is not the absolute path of a socket, or a part of a path or a name.
+func (r rule) refusesSocket(s string) string {
+	switch {
+	case r.reads == asTarget && r.first:
+		return "a value cannot choose the socket: write a part of it as text, unix@/run/apps/{{ name }}, or use raw"
+	case r.reads == asSocket && r.first && !r.word && s != "" && !strings.HasPrefix(s, "/"):
+		return "not the absolute path of a socket, such as /run/app.sock"
+	}
+	return r.refusesFile(s)
 }
 
 // isQuantity reports whether a value begins with a digit and has only letters, digits and

@@ -337,6 +337,10 @@ func (s point) rule() (r rule, problem string) {
 		return r.inSample(in)
 	case asRegexp:
 		return r, in.regexpProblem()
+	case asAddress, asListen, asSocket:
+		if in.socket != 0 {
+			r.reads = in.socket
+		}
 	case asWord, asOption, asUnknown, asKeyword, asList:
 		if in.inside != 0 {
 			r.reads = in.inside
