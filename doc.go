@@ -24,6 +24,7 @@
 //     data.
 //
 // Controllers share [github.com/hapticsdk/haptic/reconcile/endpoints],
+// [github.com/hapticsdk/haptic/reconcile/claims],
 // [github.com/hapticsdk/haptic/reconcile/certs] and
 // [github.com/hapticsdk/haptic/reconcile/limits].
 //

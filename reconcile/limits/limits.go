@@ -79,3 +79,12 @@ func Figure(n int) string {
 	}
 	return s
 }
+
+// Short cuts a user's text to the 80 bytes that a message can show.
+func Short(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}

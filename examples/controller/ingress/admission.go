@@ -22,8 +22,6 @@ func byAge(x, y *networkingv1.Ingress) int {
 		cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 }
 
-func isSame(x, y *networkingv1.Ingress) bool { return x.Namespace == y.Namespace && x.Name == y.Name }
-
 // size is what an Ingress takes of its namespace.
 type size struct{ paths, bytes int }
 

@@ -371,7 +371,7 @@ func (m *Model) serve(at *derive.Reads, name string, f *found, was *Backend) (*B
 
 // withServers gives a backend its servers. Without a change it returns the last one.
 func (m *Model) withServers(at *derive.Reads, now *Backend, f *found, was *Backend) *Backend {
-	slots := m.earlier.slotsOf(now.Name)
+	slots := m.earlier.slots[now.Name]
 	if was != nil {
 		slots = was.slots
 	}

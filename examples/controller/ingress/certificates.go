@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/certs"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 )
 
 // UsualWarning and ShareOfLife say how long before its end a certificate is warned of: 7 days,
@@ -24,6 +25,12 @@ const UsualWarning, ShareOfLife = certs.UsualWarning, certs.ShareOfLife
 // certificateName returns the file name for a Secret.
 func certificateName(secret Name) string {
 	return dataplane.FileName(dataplane.Certificate, secret.Namespace+"_"+secret.Name)
+}
+
+// secretOfFile is the reverse of certificateName. No name of Kubernetes has "_".
+func secretOfFile(file string) Name {
+	namespace, name, _ := strings.Cut(strings.TrimSuffix(file, ".pem"), "_")
+	return Name{Namespace: namespace, Name: strings.ReplaceAll(name, "_", ".")}
 }
 
 // isForTLS reports whether a Secret may have a certificate for clients. Secrets of type
@@ -74,7 +81,7 @@ func (m *Model) checkSecret(at *derive.Reads, name Name, file string, was *check
 		return &checkedSecret{problem: fmt.Sprintf("there is no Secret %s of type %s", name, corev1.SecretTypeTLS)}
 	}
 	var before certs.Checked
-	former := m.earlier.certificate(file)
+	former := m.earlier.files[file]
 	if was != nil {
 		before = was.checked
 	}
@@ -105,6 +112,10 @@ type tlsCandidate struct {
 	host   string
 	secret Name
 	of     *checkedSecret // nil: the Secret cannot be used
+}
+
+func (c *tlsCandidate) asks() claims.Holder[Name] {
+	return claims.Holder[Name]{By: claimantOf(c.ing), Serves: c.secret}
 }
 
 func (c *tlsCandidate) compare(other *tlsCandidate) int {
@@ -154,11 +165,11 @@ func (m *Model) readTLS(at *derive.Reads, name Name, all []*networkingv1.Ingress
 			}
 		}
 		for _, host := range hosts {
-			if problem := hostProblem(host); problem != "" {
+			if problem := claims.HostProblem(host); problem != "" {
 				if cert != nil {
 					refuse(at, ing, field.sub(".hosts"), problem)
 				}
-			} else if problem := m.notOwned(at, host, name.Namespace); problem == "" {
+			} else if problem := m.hosts.NotOwned(at, host, name.Namespace); problem == "" {
 				asks.all = append(asks.all, &tlsCandidate{ing, len(asks.all), field, host, of, cert})
 			} else if cert != nil {
 				refuse(at, ing, field.sub(".hosts"), problem)
@@ -197,7 +208,7 @@ type tlsHost struct {
 	ing    *networkingv1.Ingress
 	place  int
 	field  fieldPath
-	memory holder
+	memory claims.Holder[Name]
 }
 
 func (h *tlsHost) compare(other *tlsHost) int {
@@ -206,19 +217,13 @@ func (h *tlsHost) compare(other *tlsHost) int {
 
 // giveTLS gives a host one of the certificates that Ingresses ask for.
 func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost) (*tlsHost, bool) {
-	had := holder{serves: m.earlier.tls(host)}
+	had := m.earlier.tls[host]
 	if was != nil {
 		had = was.memory
 	}
 	all = m.orLast(at, host, all, was, had)
-	var first *tlsCandidate
-	best := 3
-	for _, c := range all {
-		if t := turn(c.ing, c.of.file, had); t < best {
-			first, best = c, t
-		}
-	}
-	if first == nil {
+	first, ok := claims.First(had, all, (*tlsCandidate).asks)
+	if !ok {
 		return nil, false
 	}
 	for _, c := range all {
@@ -230,30 +235,27 @@ func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was 
 			refuse(at, c.ing, c.field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, %s", host, first.secret, why))
 		}
 	}
-	return &tlsHost{host, first.secret, first.of, first.ing, first.place, first.field, m.remember(at, had, holder{first.ing, first.of.file, first.secret})}, true
+	return &tlsHost{host, first.secret, first.of, first.ing, first.place, first.field, had.Then(first.asks(), m.isAway(at, had.By))}, true
 }
 
 // orLast returns the candidates whose Secret can be used. For the others it keeps the Secret
 // that serves the host, while that exists.
-func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost, had holder) (usable []*tlsCandidate) {
+func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost, had claims.Holder[Name]) (usable []*tlsCandidate) {
 	for _, c := range all {
 		if c.of != nil {
 			usable = append(usable, c)
 			continue
 		}
-		last := had.secret
-		if name, ours := strings.CutPrefix(strings.TrimSuffix(had.serves, ".pem"), c.ing.Namespace+"_"); last == (Name{}) && ours {
-			last = Name{Namespace: c.ing.Namespace, Name: strings.ReplaceAll(name, "_", ".")}
-		}
+		last := had.Serves
 		named := slices.ContainsFunc(all, func(o *tlsCandidate) bool { return o.of != nil && o.secret == last })
-		if last.Namespace != c.ing.Namespace || certificateName(last) != had.serves || last == c.secret || named {
+		if last.Namespace != c.ing.Namespace || last == c.secret || named {
 			continue
 		}
 		var before *checkedSecret
 		if was != nil && was.secret == last {
 			before = was.cert
 		}
-		if cert := m.checkSecret(at, last, had.serves, before); cert.file != "" {
+		if cert := m.checkSecret(at, last, certificateName(last), before); cert.file != "" {
 			warn(at, c.ing, c.field.sub(".secretName"), fmt.Sprintf("until Secret %s can be used, Secret %s serves %s", c.secret, last, host))
 			kept := *c
 			kept.of, kept.secret = cert, last
@@ -375,7 +377,7 @@ func (m *Model) exceptions(at *derive.Reads, namespace string, hosts []string) (
 		}
 		below, _ := m.hostsBelow.Get(at, parent)
 		for _, h := range below {
-			if h.Namespace == everybody || h.Namespace == namespace {
+			if h.Namespace == claims.AllNamespaces || h.Namespace == namespace {
 				continue
 			}
 			if _, has := m.tlsHosts.Get(at, h.Name); !has {

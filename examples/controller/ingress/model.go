@@ -5,7 +5,7 @@
 // NewModel is a list of functions: each computes one kind of item, and a change computes
 // only the items again that read something which changed. In the order of the files:
 // classes.go says which Ingresses are ours, admission.go what their namespace has room for,
-// hosts.go who owns a host, paths.go what a path asks for, lines.go who gets it, backends.go
+// package claims who owns a host, paths.go what a path asks for, lines.go who gets it, backends.go
 // which servers it leads to, certificates.go and options.go what comes beside that, and
 // operator.go what the operator serves besides. routes.go has the result.
 package ingress
@@ -13,6 +13,7 @@ package ingress
 import (
 	"cmp"
 	"context"
+	"iter"
 	"slices"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
@@ -85,8 +87,8 @@ type Model struct {
 	Options
 	Inputs
 	graph   *derive.Graph
-	earlier *earlier // until the first configuration is accepted
-	last    *Routes  // of the open transaction; nil: none
+	earlier earlier // until the first configuration is accepted
+	last    *Routes // of the open transaction; nil: none
 
 	sortedClasses   derive.List[*networkingv1.IngressClass]
 	classes         derive.Value[*classes]
@@ -94,11 +96,7 @@ type Model struct {
 	bytesOfSpace    *derive.Collection[string, int]
 	room            *derive.Collection[string, *room]
 	mine            *derive.Collection[Name, *networkingv1.Ingress] // with what its namespace has room for
-	wildcardClaims  derive.List[*wildcardClaims]
-	allWildcards    derive.Value[map[string]wildcard]
-	hasWildcards    derive.Value[bool]
-	wildcards       *derive.Collection[string, wildcard]
-	owners          *derive.Collection[string, string] // namespaces, by host
+	hosts           *claims.Hosts
 	judge           derive.Value[endpoints.Judge]
 	slicesOf        *derive.Collection[Name, []*discoveryv1.EndpointSlice] // by Service
 	servicesOfSpace *derive.Collection[string, []string]
@@ -168,7 +166,7 @@ func (m *Model) Accept(r *Routes) error {
 	}
 	err := m.graph.Commit()
 	if err == nil {
-		m.last, m.earlier = nil, nil
+		m.last, m.earlier = nil, earlier{}
 	}
 	return err
 }
@@ -269,7 +267,7 @@ func boolToInt(is bool) int {
 	return 0
 }
 
-// deriveHosts finds the owners of hosts.
+// deriveHosts finds the owners of hosts. A quarantined Ingress still claims its hosts.
 func (m *Model) deriveHosts() {
 	out := derive.Each("ours quarantined", m.Out.Collection, func(at *derive.Reads, _ Out, o k8swatch.Object, _ *networkingv1.Ingress) (*networkingv1.Ingress, bool) {
 		ing, ok := o.(*networkingv1.Ingress)
@@ -281,14 +279,9 @@ func (m *Model) deriveHosts() {
 	})
 	renamed := derive.GroupBy("quarantined by name", out, func(o Out, ing *networkingv1.Ingress, add func(Name, *networkingv1.Ingress)) { add(o.Of, ing) }, byAge)
 	claimants := derive.Merge("claimants", m.mine, derive.Each("quarantined claimants", renamed, first[Name, *networkingv1.Ingress]))
-	claims := derive.GroupBy("claims of hosts", claimants, claimHosts, byAge)
-	byWildcard := derive.GroupBy("claims of a wildcard", claims, onlyWildcards, (*wildcardClaims).byLength)
-	ofWildcard := derive.Each("wildcard", byWildcard, first[string, *wildcardClaims])
-	m.wildcardClaims = derive.Sorted("claims of wildcards", ofWildcard, (*wildcardClaims).byLength)
-	m.allWildcards = derive.One(m.graph, "all wildcards", m.settleWildcards)
-	m.hasWildcards = derive.One(m.graph, "any wildcard", func(at *derive.Reads, _ bool) bool { return len(m.wildcardClaims.Get(at)) > 0 })
-	m.wildcards = derive.Each("wildcards", ofWildcard, m.ownWildcard)
-	m.owners = derive.Each("owners", claims, m.owner)
+	m.hosts = claims.NewHosts(m.graph, claimants, func(_ Name, ing *networkingv1.Ingress) (claims.Claimant, iter.Seq[string]) {
+		return claimantOf(ing), hostsOf(ing)
+	}, claims.HostOptions{Shared: m.Shared, Earlier: func(host string) string { return m.earlier.owners[host] }})
 }
 
 // ofAsks are the collections with what Ingresses and the operator ask for.
@@ -386,7 +379,7 @@ func (m *Model) deriveLines(of *ofAsks) {
 
 // ofCertificates are the collections of certificates.
 type ofCertificates struct {
-	hosts *derive.Collection[string, *Host]
+	hosts *claims.Listing
 	used  *derive.Collection[Name, *served]
 	other derive.Value[*checkedSecret] // for names without one
 }
@@ -421,8 +414,8 @@ func (m *Model) deriveCertificates() *ofCertificates {
 			add(c.host, c)
 		}
 	}, (*tlsCandidate).compare), m.giveTLS)
-	of := &ofCertificates{hosts: derive.Each("hosts", m.owners, m.listed)}
-	m.hostsBelow = derive.GroupBy("hosts below", of.hosts, belowHost, (*Host).compare)
+	of := &ofCertificates{hosts: m.hosts.List(func(at *derive.Reads, host string) bool { paths, _ := m.linesOfHost.Get(at, host); return paths > 0 })}
+	m.hostsBelow = derive.GroupBy("hosts below", of.hosts.ByName, belowHost, func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) })
 	of.used = derive.Each("certificates in use", derive.GroupBy("hosts of a certificate", m.tlsHosts, func(_ string, h *tlsHost, add func(Name, *tlsHost)) { add(h.secret, h) }, (*tlsHost).compare), m.use)
 	of.other = derive.One(m.graph, "default certificate", m.defaultCertificate)
 	return of
@@ -439,9 +432,6 @@ func (m *Model) deriveRefusals() {
 // deriveRoutes puts the routes together.
 func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCertificates) {
 	g := m.graph
-	hosts := derive.Sorted("sorted hosts", c.hosts, (*Host).compare)
-	belowDots := derive.GroupBy("wildcards of the map", c.hosts, belowDot, (*Host).byLength)
-	wildcards := derive.Sorted("sorted wildcards", derive.Each("wildcard of the map", belowDots, first[string, *Host]), (*Host).byLength)
 	paths := derive.GroupBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
 	ofKind := func(at *derive.Reads, kind networkingv1.PathType) []*Path { all, _ := paths.Get(at, kind); return all }
 	splits := derive.GroupBy("splits", m.lines, func(_ line, h held, add func(string, Canary)) {
@@ -468,7 +458,7 @@ func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCe
 	m.routes = derive.One(g, "routes", func(at *derive.Reads, was *Routes) *Routes {
 		f := files.Get(at)
 		r := &Routes{
-			Hosts: hosts.Get(at), Wildcards: wildcards.Get(at), Canaries: canaries.Get(at),
+			Hosts: c.hosts.Hosts.Get(at), Wildcards: c.hosts.Wildcards(at), Canaries: canaries.Get(at),
 			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: refused.Get(at),
 			Exact: ofKind(at, networkingv1.PathTypeExact), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
 			Certificates: f.certificates, DefaultCertificate: f.other, Files: f.all, FileOwners: f.owners, Expiry: f.expiry,

@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
@@ -288,12 +289,12 @@ func (r *reading) passes() bool {
 
 // pass passes the connections for a host through to the first backend of a rule.
 func (r *reading) pass(field fieldPath, host string, paths []networkingv1.HTTPIngressPath) {
-	owner, _ := r.owners.Get(r.at, host)
+	owner, _ := r.hosts.Owners.Get(r.at, host)
 	switch {
-	case host == anyHost:
+	case host == claims.AnyHost:
 		r.refuse(field.sub(".host"), "TLS passthrough needs a host: without one, TLS ends at HAProxy")
 		return
-	case owner == everybody:
+	case owner == claims.AllNamespaces:
 		r.refuse(field.sub(".host"), fmt.Sprintf("%s is for all namespaces: its TLS ends at HAProxy", host))
 		return
 	case len(paths) == 0 || paths[0].Backend.Service == nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/certs"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 )
 
 // annotated is an Ingress with what its annotations ask for.
@@ -135,7 +136,7 @@ func findCanaries(_ Name, a *annotated, add func(canaryPath, *canary)) {
 		for j := 0; rule.HTTP != nil && j < len(rule.HTTP.Paths); j++ {
 			path := &rule.HTTP.Paths[j]
 			for _, regex := range []bool{false, true} { // whichever the other Ingress has
-				key := lineOf(regex, cmp.Or(rule.Host, anyHost), path).key
+				key := lineOf(regex, cmp.Or(rule.Host, claims.AnyHost), path).key
 				add(canaryPath{a.ing.Namespace, key}, &canary{a.options.Canary, a.ing, place, fieldPath{-1, i, j, ""}, path, regex})
 			}
 			place++

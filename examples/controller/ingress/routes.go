@@ -13,6 +13,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
@@ -64,6 +65,9 @@ func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 		}
 	}
 }
+
+// Host is a claimed host, with its owner.
+type Host = claims.Host
 
 // Path is a line of a map: requests that match Key go to Backend.
 type Path struct {
