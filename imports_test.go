@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"reconcile/discover":  {"reconcile", "reconcile/event", "dataplane", "eventbus", "k8swatch", "internal/follow", "k8s.io/"},
 	"reconcile/settings":  {"reconcile", "reconcile/event", "reconcile/cases", "reconcile/render", "reconcile/discover", "reconcile/fetch", "dataplane", "templating", "k8swatch", "eventbus", "internal/follow", "internal/jsonpath", "internal/strictyaml", "k8s.io/", "go.yaml.in/yaml/"},
 	"reconcile/cases":     {"internal/phrase", "reconcile", "reconcile/render", "reconcile/fetch", "dataplane", "k8swatch", "internal/jsonpath", "internal/strictyaml", "golang.org/x/sync/", "k8s.io/", "go.yaml.in/yaml/"},
-	"reconcile/limits":    {"internal/strictyaml"},
+	"reconcile/limits":    {"k8swatch/derive", "reconcile", "internal/strictyaml", "k8s.io/"},
 	"reconcile/claims":    {"k8swatch/derive", "dataplane", "reconcile/limits", "k8s.io/"},
 	"reconcile/endpoints": {"reconcile/limits", "dataplane", "k8s.io/"},
 	"reconcile/certs":     {"reconcile/limits", "dataplane", "k8s.io/"},

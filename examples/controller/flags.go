@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/certs"
 	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
@@ -140,7 +141,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 
 // usualWarning describes the default of -expiry-warning.
 func usualWarning() string {
-	return fmt.Sprintf("%s, or 1/%d of its life where that is shorter", ingress.UsualWarning, ingress.ShareOfLife)
+	return fmt.Sprintf("%s, or 1/%d of its life where that is shorter", certs.UsualWarning, certs.ShareOfLife)
 }
 
 func (c *config) check(rest []string) error {

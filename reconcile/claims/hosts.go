@@ -41,10 +41,12 @@ type Hosts struct {
 // depend only on its arguments. Other texts are skipped, and so is an object without a
 // namespace.
 func NewHosts[K comparable, V any](g *derive.Graph, from *derive.Collection[K, V], claims func(K, V) (Claimant, iter.Seq[string]), opts HostOptions) *Hosts {
-	h := &Hosts{opts: opts}
+	h, s := &Hosts{opts: opts}, &splitter{}
+	yield := s.yield
 	byHost := derive.GroupBy("claims of hosts", from, func(k K, v V, add func(string, Claimant)) {
 		if by, hosts := claims(k, v); isNamespace(by.Namespace) {
-			addOnce(hosts, func(host string) { add(host, by) })
+			*s = splitter{by: by, add: add}
+			hosts(yield)
 		}
 	}, Claimant.Compare)
 	h.deriveWildcards(g, byHost)
@@ -52,22 +54,27 @@ func NewHosts[K comparable, V any](g *derive.Graph, from *derive.Collection[K, V
 	return h
 }
 
-// addOnce calls add for each host once.
-func addOnce(hosts iter.Seq[string], add func(string)) {
-	last, many := "", map[string]bool(nil)
-	for host := range hosts {
-		if host == last || many[host] || host != AnyHost && !IsHost(host) {
-			continue
-		}
-		if last != "" {
-			if many == nil {
-				many = map[string]bool{}
-			}
-			many[last] = true
-		}
-		last = host
-		add(host)
+// splitter adds a claimant to each of its hosts once. Its memory serves all claimants.
+type splitter struct {
+	by   Claimant
+	add  func(string, Claimant)
+	last string
+	more map[string]bool // former ones; nil: none
+}
+
+func (s *splitter) yield(host string) bool {
+	if host == s.last || s.more[host] || host != AnyHost && !IsHost(host) {
+		return true
 	}
+	if s.last != "" {
+		if s.more == nil {
+			s.more = map[string]bool{}
+		}
+		s.more[s.last] = true
+	}
+	s.last = host
+	s.add(host, s.by)
+	return true
 }
 
 // isNamespace keeps out texts that the map of hosts cannot hold, and that of shared hosts. The

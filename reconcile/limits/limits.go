@@ -1,5 +1,10 @@
-// Package limits has budgets of a namespace as a table: rows with a name, a default and a
-// value. A flag sets them by name, and a page lists them.
+// Package limits bounds what one namespace takes of everything that is finite.
+//
+//   - A [Table] has the limits: rows with a name, a default and a value. A flag sets them by
+//     name, and a page lists them.
+//   - A [Budget] shares a limit among the items that ask for it. The first in an [Order] get it.
+//   - [Refuse] reports what is not served to the object whose owner can fix it, and [Refusals]
+//     collects the reports. One namespace cannot fill the list.
 package limits
 
 import (

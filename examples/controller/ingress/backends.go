@@ -16,6 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // portRef is a reference to a port of a Service.
@@ -79,7 +80,7 @@ func (r *reading) backendFor(ing *networkingv1.Ingress, field fieldPath, ref por
 	case p.missing && ing == r.ing:
 		r.missing = append(r.missing, missing{field, p, ref.Name.Name})
 	default:
-		tellOnce(r.at, "Ingress", ing, reconcile.Refusal{Field: field.sub(p.end).String(), Reason: p.reason, Warning: p.served})
+		limits.RefuseOnce(r.at, "Ingress", ing, reconcile.Refusal{Field: field.sub(p.end).String(), Reason: p.reason, Warning: p.served})
 	}
 	if name == "" {
 		return "", false
@@ -158,7 +159,7 @@ func (m *Model) externalPort(at *derive.Reads, svc *corev1.Service, wanted netwo
 		field, reason = endpoints.ExternalNameProblem(m.judge.Get(at), svc, port.Port)
 	}
 	if reason != "" {
-		tell(at, "Service", svc, reconcile.Refusal{Field: field, Reason: "answers 503: " + reason})
+		limits.Refuse(at, "Service", svc, reconcile.Refusal{Field: field, Reason: "answers 503: " + reason})
 		return nil
 	}
 	return port
@@ -238,14 +239,14 @@ func equal(x, y *annotation.Options) bool { return x == y || x != nil && y != ni
 func (m *Model) backendProblem(at *derive.Reads, namespace, backend string) string {
 	words := append(strings.Split(backend, "_"), "", "", "")
 	switch service := words[1]; {
-	case m.backendBudget.share(at, namespace, backend) < 1:
+	case m.backendBudget.Share(at, namespace, backend) < 1:
 		return fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
 			namespace, figure(m.Limits.BackendsPerNamespace), namespace, service, words[2])
 	case words[3] == "":
-	case m.optionBudget.share(at, namespace, backend) == 0:
+	case m.optionBudget.Share(at, namespace, backend) == 0:
 		return fmt.Sprintf("annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
 			namespace, figure(m.Limits.OptionBytesPerNamespace), namespace, service)
-	case m.rateBudget.share(at, namespace, backend) == 0:
+	case m.rateBudget.Share(at, namespace, backend) == 0:
 		return fmt.Sprintf("rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
 			namespace, figure(m.Limits.RateAddressesPerNamespace), namespace, service, annotation.HAProxy)
 	}
@@ -256,16 +257,6 @@ func (m *Model) backendProblem(at *derive.Reads, namespace, backend string) stri
 // through. The name of a backend for requests begins with that of a namespace.
 func isStream(name string) bool {
 	return strings.HasPrefix(name, "TLS-") || !strings.Contains(name, "_")
-}
-
-// namedBackend is a backend with the oldest Ingress that names it.
-type namedBackend struct {
-	name  string
-	first *backendAsk
-}
-
-func (b namedBackend) compare(other namedBackend) int {
-	return cmp.Or(b.first.compare(other.first), cmp.Compare(b.name, other.name))
 }
 
 // pods are the endpoints behind a backend, before the limits of the namespace.
@@ -322,9 +313,9 @@ func (m *Model) findPods(at *derive.Reads, backend string, p *pods, _ *found) (*
 		return now, true
 	}
 	ns := p.svc.Namespace
-	most := min(2*m.Limits.ServersPerBackend, m.readBudget.share(at, ns, backend))
+	most := min(2*m.Limits.ServersPerBackend, m.readBudget.Share(at, ns, backend))
 	if most <= 0 && p.size > 0 {
-		tell(at, "Service", p.svc, reconcile.Refusal{Reason: fmt.Sprintf("namespace %s has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", ns, m.Limits.ServersPerNamespace)})
+		limits.Refuse(at, "Service", p.svc, reconcile.Refusal{Reason: fmt.Sprintf("namespace %s has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", ns, m.Limits.ServersPerNamespace)})
 		return now, true
 	}
 	all, _ := m.slicesOf.Get(at, p.ask.ref.Name)
@@ -343,11 +334,11 @@ func (m *Model) tellEndpoints(at *derive.Reads, p *pods, all []*discoveryv1.Endp
 		others = "the other endpoints of Service " + name + " serve"
 	}
 	for _, s := range result.Refused {
-		tell(at, "EndpointSlice", s.Slice, reconcile.Refusal{Field: s.Field, Reason: s.Reason + "; " + others, More: s.More})
+		limits.Refuse(at, "EndpointSlice", s.Slice, reconcile.Refusal{Field: s.Field, Reason: s.Reason + "; " + others, More: s.More})
 	}
 	if len(result.Addresses)+len(result.Refused) == 0 {
 		field, reason, detail := endpoints.Unusable(p.svc, p.port, all, result.Read)
-		tell(at, "Service", p.svc, reconcile.Refusal{Field: field, Reason: reason, Detail: detail, Warning: true}) // the backend exists, and no rule refuses a server
+		limits.Refuse(at, "Service", p.svc, reconcile.Refusal{Field: field, Reason: reason, Detail: detail, Warning: true}) // the backend exists, and no rule refuses a server
 	}
 }
 
@@ -378,7 +369,7 @@ func (m *Model) withServers(at *derive.Reads, now *Backend, f *found, was *Backe
 	if now.slots = slots; f.svc != nil {
 		limit := m.Limits.ServersPerBackend
 		if f.svc.Spec.Type != corev1.ServiceTypeExternalName {
-			limit = min(limit, m.serverBudget.share(at, f.svc.Namespace, now.Name))
+			limit = min(limit, m.serverBudget.Share(at, f.svc.Namespace, now.Name))
 			m.tellServers(at, f, limit)
 		}
 		now.slots = slots.Assign(f.addresses, limit)
@@ -411,5 +402,5 @@ func (m *Model) tellServers(at *derive.Reads, f *found, limit int) {
 		reason = fmt.Sprintf("it has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
 			figure(f.total), f.port.Port, figure(f.read), figure(len(f.addresses)))
 	}
-	tell(at, "Service", f.svc, reconcile.Refusal{Reason: reason})
+	limits.Refuse(at, "Service", f.svc, reconcile.Refusal{Reason: reason})
 }

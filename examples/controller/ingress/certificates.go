@@ -15,12 +15,8 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/certs"
 	"github.com/hapticsdk/haptic/reconcile/claims"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
-
-// UsualWarning and ShareOfLife say how long before its end a certificate is warned of: 7 days,
-// or a sixth of a life below 42 days. Tools renew when a third is left, so a warning means
-// that they did not.
-const UsualWarning, ShareOfLife = certs.UsualWarning, certs.ShareOfLife
 
 // certificateName returns the file name for a Secret.
 func certificateName(secret Name) string {
@@ -52,11 +48,9 @@ func nameSecrets(name Name, ing *networkingv1.Ingress, add func(Name, *networkin
 
 // checkedSecret is the checked content of a Secret.
 type checkedSecret struct {
-	file    string
+	file    string // "": the Secret has no certificate
 	checked certs.Checked
-	next    time.Time // when the dates change what is to say
-	problem string    // why it cannot be used, unless the Secret itself is at fault
-	why     bool      // the Secret cannot be used: it is reported there
+	problem string // why it cannot be used, unless the Secret itself is at fault
 }
 
 // use is the certificate that clients get; nil: none.
@@ -65,7 +59,7 @@ func (c *checkedSecret) use() *certs.Certificate { return c.checked.InUse }
 // check reads a Secret that Ingresses name. A certificate in use stays in use while the Secret
 // has none that is valid, so a bad renewal does not break a working site.
 func (m *Model) check(at *derive.Reads, name Name, _ []*networkingv1.Ingress, was *checkedSecret) (*checkedSecret, bool) {
-	if m.secretBudget.share(at, name.Namespace, name) < 1 {
+	if m.secretBudget.Share(at, name.Namespace, name) < 1 {
 		return &checkedSecret{problem: fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",
 			name.Namespace, figure(m.Limits.SecretsPerNamespace), name)}, true
 	}
@@ -80,19 +74,16 @@ func (m *Model) checkSecret(at *derive.Reads, name Name, file string, was *check
 	case !isForTLS(secret):
 		return &checkedSecret{problem: fmt.Sprintf("there is no Secret %s of type %s", name, corev1.SecretTypeTLS)}
 	}
-	var before certs.Checked
-	former := m.earlier.files[file]
+	now := &checkedSecret{}
 	if was != nil {
-		before = was.checked
+		now.checked = was.checked
 	}
-	now := &checkedSecret{checked: before.Check(file, secret, former, m.Limits.CertificatesPerSecret, m.now(at))}
+	now.checked = now.checked.Check(file, secret, m.earlier.files[file], m.Limits.CertificatesPerSecret, m.now(at))
 	if now.use() != nil {
 		now.file = file
 	}
-	if !m.AnyTime {
-		_, now.next = now.checked.Warnings(at.Now(), m.ExpiryWarning)
-		at.Again(now.next)
-	}
+	_, next := now.checked.Warnings(m.now(at), m.ExpiryWarning)
+	at.Again(next)
 	return now
 }
 
@@ -155,7 +146,7 @@ func (m *Model) readTLS(at *derive.Reads, name Name, all []*networkingv1.Ingress
 		hosts := t.Hosts
 		if cert != nil && len(hosts) == 0 && !read[t.SecretName] {
 			read[t.SecretName] = true // reading them a second time would change nothing
-			hosts = cert.use().Names[:min(len(cert.use().Names), maxWords)]
+			hosts = cert.use().Names[:min(len(cert.use().Names), certs.MaxNames)]
 			if len(ing.Spec.TLS) == 1 {
 				for i := range ing.Spec.Rules {
 					if host := ing.Spec.Rules[i].Host; host != "" {
@@ -265,11 +256,6 @@ func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *
 	return usable
 }
 
-// maxLine bounds the TLS hosts of a certificate, in bytes. Their line of the crt-list
-// must fit into a runtime command of HAProxy, which has 16,384 bytes in all. maxWords
-// bounds the words of the line.
-const maxLine, maxWords = 12_000, 1900
-
 // served is a certificate in use: its line of the crt-list, and its file.
 type served struct {
 	TLSCertificate
@@ -286,19 +272,16 @@ func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*
 	use := cert.use()
 	now := &served{TLSCertificate: TLSCertificate{File: cert.file, Secret: cert.checked.Secret}, until: use.NotAfter}
 	now.file = dataplane.File{Kind: dataplane.Certificate, Name: cert.file, Content: use.Content}
-	bytes := 0
+	var line certs.Line
 	var misfits []string
 	for _, h := range all {
-		if problem := m.fullLine(name, len(now.Hosts), bytes+len(h.host)+1); problem != "" {
-			refuse(at, h.ing, h.field.sub(".hosts"), problem+fmt.Sprintf(": %s is not served with it", h.host))
-			continue
-		}
-		now.Hosts, bytes = append(now.Hosts, h.host), bytes+len(h.host)+1
-		if !use.Covers(h.host) {
+		if problem := line.Add(h.host, m.Limits.HostsPerSecret); problem != "" {
+			refuse(at, h.ing, h.field.sub(".hosts"), fmt.Sprintf("Secret %s is %s: %s is not served with it", name, problem, h.host))
+		} else if !use.Covers(h.host) {
 			misfits = append(misfits, h.host)
 		}
 	}
-	slices.Sort(now.Hosts)
+	now.Hosts = slices.Sorted(slices.Values(line.Hosts))
 	now.Except = m.exceptions(at, name.Namespace, now.Hosts)
 	m.tellDates(at, cert)
 	m.tellMisfits(at, name, cert, misfits)
@@ -310,22 +293,11 @@ func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*
 
 func sameContent(x, y []byte) bool { return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0]) }
 
-// fullLine says why a certificate takes no further host.
-func (m *Model) fullLine(secret Name, hosts, bytes int) string {
-	switch {
-	case hosts >= min(m.Limits.HostsPerSecret, maxWords):
-		return fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret)", secret, figure(hosts))
-	case bytes > maxLine:
-		return fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them", secret, figure(hosts), figure(maxLine))
-	}
-	return ""
-}
-
 // tellDates reports the problems of a Secret, once for all Ingresses that name it.
 func (m *Model) tellDates(at *derive.Reads, cert *checkedSecret) {
 	warnings, next := cert.checked.Warnings(m.now(at), m.ExpiryWarning)
 	for _, w := range warnings {
-		tell(at, "Secret", cert.checked.Secret, reconcile.Refusal{Reason: w.Reason, Warning: !w.Refused})
+		limits.Refuse(at, "Secret", cert.checked.Secret, reconcile.Refusal{Reason: w.Reason, Warning: !w.Refused})
 	}
 	at.Again(next)
 }
@@ -347,7 +319,7 @@ func (m *Model) tellMisfits(at *derive.Reads, name Name, cert *checkedSecret, mi
 	}
 	slices.Sort(misfits)
 	if misfits = slices.Compact(misfits); len(misfits) > 0 {
-		tell(at, "Secret", cert.checked.Secret, reconcile.Refusal{Warning: true, Reason: fmt.Sprintf(
+		limits.Refuse(at, "Secret", cert.checked.Secret, reconcile.Refusal{Warning: true, Reason: fmt.Sprintf(
 			"the certificate is for %s, and not for %s, for which Ingresses name it: clients refuse it there", some(cert.use().Names), some(misfits))})
 	}
 }
@@ -360,12 +332,6 @@ func some(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-// maxExceptions and maxExceptionBytes bound the exceptions from the wildcards of a
-// certificate. All are in its line of the crt-list, beside the names that maxLine and
-// maxWords bound. For further names HAProxy answers with the wildcard's certificate;
-// requests still go to their own backends.
-const maxExceptions, maxExceptionBytes = 100, 2_500
 
 // exceptions are the names below the wildcards of a certificate that belong to another
 // namespace and have no certificate.
@@ -385,14 +351,7 @@ func (m *Model) exceptions(at *derive.Reads, namespace string, hosts []string) (
 			}
 		}
 	}
-	slices.Sort(all)
-	bytes := 0
-	for i, name := range all {
-		if bytes += len(name) + 2; i == maxExceptions || bytes > maxExceptionBytes {
-			return all[:i:i]
-		}
-	}
-	return all
+	return certs.Except(all)
 }
 
 // belowHost adds a host to those below its parent.

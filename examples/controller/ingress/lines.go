@@ -7,6 +7,7 @@ import (
 
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile/claims"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // held is a line that an Ingress has.
@@ -48,7 +49,7 @@ func (m *Model) give(at *derive.Reads, of line, all []*candidate, was held) (hel
 		case c.ing.Namespace != owner:
 			refuse(at, c.ing, c.endOfField(), fmt.Sprintf("%s path %s belongs to namespace %s, which claimed it first", of.kind, of.key, owner))
 		case problem != "" && of.kind != passedHost:
-			tellOnce(at, "Ingress", c.ing, refusalOf(c.field.sub(".backend"), problem))
+			limits.RefuseOnce(at, "Ingress", c.ing, refusalOf(c.field.sub(".backend"), problem))
 		default:
 			fits = append(fits, c)
 		}

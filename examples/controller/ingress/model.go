@@ -26,8 +26,10 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
+	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // Name is the name of an object.
@@ -100,30 +102,30 @@ type Model struct {
 	judge           derive.Value[endpoints.Judge]
 	slicesOf        *derive.Collection[Name, []*discoveryv1.EndpointSlice] // by Service
 	servicesOfSpace *derive.Collection[string, []string]
-	patterns        *budget[Name]
+	patterns        *limits.Budget[Name]
 	canaryOf        *derive.Collection[canaryPath, *canary]
 	hasCanaries     derive.Value[bool]
-	canaryBudget    *budget[Name]
+	canaryBudget    *limits.Budget[Name]
 	canaryUses      *derive.Collection[canaryPath, int]
 	userlists       *derive.Collection[secretRef, *users]
-	userBudget      *budget[secretRef]
+	userBudget      *limits.Budget[secretRef]
 	authorities     *derive.Collection[caRef, *authorities]
 	guesses         *derive.Collection[string, map[string]string]
-	backendBudget   *budget[string]
-	optionBudget    *budget[string]
-	rateBudget      *budget[string]
-	readBudget      *budget[string]
+	backendBudget   *limits.Budget[string]
+	optionBudget    *limits.Budget[string]
+	rateBudget      *limits.Budget[string]
+	readBudget      *limits.Budget[string]
 	found           *derive.Collection[string, *found] // by backend
-	serverBudget    *budget[string]
+	serverBudget    *limits.Budget[string]
 	lines           *derive.Collection[line, held]
 	linesOfHost     *derive.Collection[string, int]
 	passedTo        *derive.Collection[string, int]
-	secretBudget    *budget[Name]
+	secretBudget    *limits.Budget[Name]
 	certificates    *derive.Collection[Name, *checkedSecret]
 	tlsHosts        *derive.Collection[string, *tlsHost]
 	mustCover       *derive.Collection[Name, []mustCover]
 	hostsBelow      *derive.Collection[string, []*Host]
-	spaces          derive.List[*refusals]
+	refused         derive.Value[[]reconcile.Refusal]
 	routes          derive.Value[*Routes]
 }
 
@@ -140,7 +142,7 @@ func NewModel(g *derive.Graph, in Inputs, opts Options, previous *dataplane.Conf
 	certificates := m.deriveCertificates()
 	derive.Each("missing", derive.GroupBy("with missing Services", asks.ofIngress, onlyMissing, missing.compare), m.tellMissing)
 	derive.Each("unused canaries", derive.GroupBy("canary Ingresses", ingresses.all, onlyCanaries, (*annotated).compare), m.tellUnusedCanary)
-	m.deriveRefusals()
+	m.refused = limits.Refusals(g)
 	m.deriveRoutes(ingresses, asks, backends, certificates)
 	return m
 }
@@ -200,9 +202,12 @@ type ofIngresses struct {
 }
 
 // order lists the Ingresses of a namespace by age.
-func (o *ofIngresses) order(at *derive.Reads, namespace string) []Name {
+func (o *ofIngresses) order(at *derive.Reads, namespace string) (names []Name) {
 	all, _ := o.ordered.Get(at, namespace)
-	return namesOf(all)
+	for _, ing := range all {
+		names = append(names, nameOf(ing))
+	}
+	return names
 }
 
 // deriveIngresses finds the Ingresses that are ours, what their namespaces have room for, the
@@ -223,8 +228,8 @@ func (m *Model) deriveIngresses() *ofIngresses {
 	m.deriveHosts()
 	all := derive.Each("annotated", m.mine, readAnnotations)
 	of := &ofIngresses{all: all, ordered: ordered}
-	m.patterns = newBudget("patterns", all, weighPatterns, of.order, m.Limits.PatternsPerNamespace, false)
-	m.canaryBudget = newBudget("canaries of a namespace", all, countCanaries, of.order, m.Limits.CanariesPerNamespace, false)
+	m.patterns = limits.NewBudget("patterns", all, weighPatterns, of.order, m.Limits.PatternsPerNamespace, limits.Part)
+	m.canaryBudget = limits.NewBudget("canaries of a namespace", all, countCanaries, of.order, m.Limits.CanariesPerNamespace, limits.Part)
 	m.canaryOf = derive.Each("canaries", derive.GroupBy("canary paths", all, findCanaries, (*canary).compare), firstCanary)
 	some := derive.Sum("number of canaries", all, func(n Name, a *annotated, add func(struct{}, int)) { _, c := countCanaries(n, a); add(struct{}{}, c) })
 	m.hasCanaries = derive.One(g, "any canary", func(at *derive.Reads, _ bool) bool { _, has := some.Get(at, struct{}{}); return has })
@@ -236,22 +241,10 @@ func (m *Model) deriveIngresses() *ofIngresses {
 func (m *Model) deriveSecrets(of *ofIngresses) {
 	named := derive.GroupBy("users named", of.all, nameUserSecrets, byAge)
 	read := derive.Each("users read", named, m.readUsers)
-	type asking struct {
-		of secretRef
-		by *networkingv1.Ingress
-	}
-	ordered := derive.GroupBy("users by age", named, func(of secretRef, all []*networkingv1.Ingress, add func(string, asking)) {
-		add(of.Namespace, asking{of, all[0]})
-	}, func(a, b asking) int {
-		return cmp.Or(byAge(a.by, b.by), cmp.Compare(a.of.Name.Name, b.of.Name.Name), cmp.Compare(boolToInt(a.of.byKey), boolToInt(b.of.byKey)))
-	})
-	m.userBudget = newBudget("time of users", read, func(of secretRef, u *users) (string, int) { return of.Namespace, u.cost }, func(at *derive.Reads, ns string) (all []secretRef) {
-		list, _ := ordered.Get(at, ns)
-		for _, a := range list {
-			all = append(all, a.of)
-		}
-		return all
-	}, m.Limits.UserMillisecondsPerNamespace*1000, true)
+	order := limits.OrderOf("users by age", named, func(of secretRef, all []*networkingv1.Ingress) (string, *networkingv1.Ingress) {
+		return of.Namespace, all[0]
+	}, byAge, secretRef.compare)
+	m.userBudget = limits.NewBudget("time of users", read, func(of secretRef, u *users) (string, int) { return of.Namespace, u.cost }, order, m.Limits.UserMillisecondsPerNamespace*1000, limits.Whole)
 	m.userlists = derive.Each("users", read, m.allowUsers)
 	of.users = m.userlists
 	m.authorities = derive.Each("authorities", derive.GroupBy("authorities named", of.all, nameCASecrets, byAge), m.readAuthorities)
@@ -340,28 +333,21 @@ func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
 	m.slicesOf = derive.GroupBy("slices of a Service", m.Slices.Collection, func(n Name, s *discoveryv1.EndpointSlice, add func(Name, *discoveryv1.EndpointSlice)) {
 		add(Name{Namespace: n.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}, s)
 	}, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
-	ordered := derive.GroupBy("backends of a namespace", of.backends, func(name string, all []*backendAsk, add func(string, namedBackend)) {
-		add(all[0].ref.Namespace, namedBackend{name, all[0]})
-	}, namedBackend.compare)
-	order := func(at *derive.Reads, ns string) (names []string) {
-		all, _ := ordered.Get(at, ns)
-		for _, b := range all {
-			names = append(names, b.name)
-		}
-		return names
-	}
+	order := limits.OrderOf("backends of a namespace", of.backends, func(_ string, all []*backendAsk) (string, *backendAsk) {
+		return all[0].ref.Namespace, all[0]
+	}, (*backendAsk).compare, cmp.Compare[string])
 	l := &m.Limits
-	m.backendBudget = newBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
+	m.backendBudget = limits.NewBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
 		return all[0].ref.Namespace, 1 - boolToInt(isStream(name))
-	}, order, l.BackendsPerNamespace, true)
-	m.optionBudget = newBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) { return all[0].ref.Namespace, all[0].options.Size() }, order, l.OptionBytesPerNamespace, true)
-	m.rateBudget = newBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
+	}, order, l.BackendsPerNamespace, limits.Whole)
+	m.optionBudget = limits.NewBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) { return all[0].ref.Namespace, all[0].options.Size() }, order, l.OptionBytesPerNamespace, limits.Whole)
+	m.rateBudget = limits.NewBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
 		return all[0].ref.Namespace, all[0].options.Addresses()
-	}, order, l.RateAddressesPerNamespace, true)
+	}, order, l.RateAddressesPerNamespace, limits.Whole)
 	counted := derive.Each("pods", of.backends, m.countPods)
-	m.readBudget = newBudget("endpoints read", counted, func(_ string, p *pods) (string, int) { return p.ask.ref.Namespace, min(p.size, 2*l.ServersPerBackend) }, order, 3*l.ServersPerNamespace, false)
+	m.readBudget = limits.NewBudget("endpoints read", counted, func(_ string, p *pods) (string, int) { return p.ask.ref.Namespace, min(p.size, 2*l.ServersPerBackend) }, order, 3*l.ServersPerNamespace, limits.Part)
 	m.found = derive.Each("addresses", counted, m.findPods)
-	m.serverBudget = newBudget("servers", m.found, m.serverAsk, order, l.ServersPerNamespace, false)
+	m.serverBudget = limits.NewBudget("servers", m.found, m.serverAsk, order, l.ServersPerNamespace, limits.Part)
 	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
 	return &ofBackends{all: derive.Each("backends", m.found, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
 }
@@ -387,20 +373,10 @@ type ofCertificates struct {
 // deriveCertificates gives hosts their certificates.
 func (m *Model) deriveCertificates() *ofCertificates {
 	named := derive.GroupBy("Secrets named", m.mine, nameSecrets, byAge)
-	type asking struct {
-		of Name
-		by *networkingv1.Ingress
-	}
-	ordered := derive.GroupBy("Secrets of a namespace", named, func(of Name, all []*networkingv1.Ingress, add func(string, asking)) {
-		add(of.Namespace, asking{of, all[0]})
-	}, func(a, b asking) int { return cmp.Or(byAge(a.by, b.by), cmp.Compare(a.of.Name, b.of.Name)) })
-	m.secretBudget = newBudget("number of Secrets", named, func(of Name, _ []*networkingv1.Ingress) (string, int) { return of.Namespace, 1 }, func(at *derive.Reads, ns string) (all []Name) {
-		list, _ := ordered.Get(at, ns)
-		for _, a := range list {
-			all = append(all, a.of)
-		}
-		return all
-	}, m.Limits.SecretsPerNamespace, true)
+	order := limits.OrderOf("Secrets of a namespace", named, func(of Name, all []*networkingv1.Ingress) (string, *networkingv1.Ingress) {
+		return of.Namespace, all[0]
+	}, byAge, func(a, b Name) int { return cmp.Compare(a.Name, b.Name) })
+	m.secretBudget = limits.NewBudget("number of Secrets", named, func(of Name, _ []*networkingv1.Ingress) (string, int) { return of.Namespace, 1 }, order, m.Limits.SecretsPerNamespace, limits.Whole)
 	m.certificates = derive.Each("certificates", named, m.check)
 	derive.Each("useless certificates", m.certificates, m.tellUnusable)
 	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
@@ -419,14 +395,6 @@ func (m *Model) deriveCertificates() *ofCertificates {
 	of.used = derive.Each("certificates in use", derive.GroupBy("hosts of a certificate", m.tlsHosts, func(_ string, h *tlsHost, add func(Name, *tlsHost)) { add(h.secret, h) }, (*tlsHost).compare), m.use)
 	of.other = derive.One(m.graph, "default certificate", m.defaultCertificate)
 	return of
-}
-
-// deriveRefusals collects the reports of all collections before it.
-func (m *Model) deriveRefusals() {
-	byResource := derive.Reports(m.graph, "reports", func(r report) string { return r.Resource }, compareReports)
-	bounded := derive.Each("reports on a resource", byResource, ofResource).Equal((*refusals).equal)
-	bySpace := derive.GroupBy("reports by namespace", bounded, func(_ string, r *refusals, add func(string, *refusals)) { add(r.namespace, r) }, (*refusals).compare)
-	m.spaces = derive.Sorted("reports of all", derive.Each("reports on a namespace", bySpace, ofSpace).Equal((*refusals).equal), (*refusals).compare)
 }
 
 // deriveRoutes puts the routes together.
@@ -451,7 +419,6 @@ func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCe
 	tcp := derive.Sorted("sorted TCP services", b.tcp, func(a, b *TCPService) int { return a.Backend.compare(b.Backend) })
 	certificates := derive.Sorted("sorted certificates", c.used, (*served).compare)
 	cas := derive.Sorted("sorted authorities", derive.Each("files of authorities", derive.GroupBy("authorities by file", m.authorities, byFile, (*authorities).compare), first[string, *authorities]), (*authorities).compare)
-	refused := derive.One(g, "refused", m.refused)
 	files := derive.One(g, "files", func(at *derive.Reads, _ *files) *files {
 		return newFiles(certificates.Get(at), cas.Get(at), c.other.Get(at))
 	})
@@ -459,7 +426,7 @@ func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCe
 		f := files.Get(at)
 		r := &Routes{
 			Hosts: c.hosts.Hosts.Get(at), Wildcards: c.hosts.Wildcards(at), Canaries: canaries.Get(at),
-			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: refused.Get(at),
+			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: m.refused.Get(at),
 			Exact: ofKind(at, networkingv1.PathTypeExact), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
 			Certificates: f.certificates, DefaultCertificate: f.other, Files: f.all, FileOwners: f.owners, Expiry: f.expiry,
 		}

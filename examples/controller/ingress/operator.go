@@ -17,6 +17,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // Operator is what the operator of the controller serves beside Ingresses. It does not
@@ -76,7 +77,7 @@ func (m *Model) defaultCertificate(at *derive.Reads, was *checkedSecret) *checke
 	case cert.checked.Secret != nil:
 		m.tellDates(at, cert)
 	case !m.isOut(at, "Secret", secret): // otherwise the list of quarantined resources shows it
-		tell(at, "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
+		limits.Refuse(at, "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
 			Reason: fmt.Sprintf("-default-certificate names it, and there is none of type %s: server names without a certificate are refused", corev1.SecretTypeTLS)})
 	}
 	return cert
@@ -95,7 +96,7 @@ func (m *Model) askOperator(at *derive.Reads, _ struct{}, o *Operator, _ *operat
 		m.askDefault(at, o.Backend, asks)
 	}
 	if t := o.TCP; t != nil && t.missing != "" {
-		tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Reason: t.missing})
+		limits.Refuse(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Reason: t.missing})
 	} else if t != nil {
 		m.askTCP(at, t, asks)
 	}
@@ -107,7 +108,7 @@ func (m *Model) askOperator(at *derive.Reads, _ struct{}, o *Operator, _ *operat
 func (m *Model) askDefault(at *derive.Reads, of ServiceRef, asks *operatorAsks) {
 	name, options, p := m.findBackend(at, of.ref(), nil)
 	if p != nil {
-		tell(at, "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}, reconcile.Refusal{
+		limits.Refuse(at, "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}, reconcile.Refusal{
 			Reason: "-default-backend names it: " + strings.TrimPrefix(p.reason, "answers 503: ") + "; requests without a route get 404", Detail: m.guessFor(at, p, of.ref())})
 		return
 	}
@@ -127,13 +128,13 @@ func (m *Model) guessFor(at *derive.Reads, p *problem, ref portRef) string {
 // askTCP asks for the backends of ports, and reports mistakes in the ConfigMap.
 func (m *Model) askTCP(at *derive.Reads, t *TCP, asks *operatorAsks) {
 	for key, problem := range t.problems {
-		tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(key), Reason: problem + ": it is not served"})
+		limits.Refuse(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(key), Reason: problem + ": it is not served"})
 	}
 	for _, s := range t.services {
 		port, ref := strconv.Itoa(int(s.port)), s.ref.ref()
 		name, _, p := m.findBackend(at, ref, nil)
 		if p != nil {
-			tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(port), Detail: m.guessFor(at, p, ref), Warning: p.served,
+			limits.Refuse(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(port), Detail: m.guessFor(at, p, ref), Warning: p.served,
 				Reason: "connections are closed: " + strings.TrimPrefix(p.reason, "answers 503: ")})
 		}
 		if name != "" {
@@ -282,7 +283,7 @@ func (r *reading) passes() bool {
 	}
 	past := o.Allow != "" || o.Deny != "" || o.Auth.Userlist != "" || o.Rate.Is()
 	if past {
-		tell(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
+		limits.Refuse(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
 	}
 	return !past
 }

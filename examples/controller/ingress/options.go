@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/certs"
 	"github.com/hapticsdk/haptic/reconcile/claims"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // annotated is an Ingress with what its annotations ask for.
@@ -78,7 +79,7 @@ func (r *reading) ofPath(field fieldPath, host string, asked line, path string) 
 		return pointerTo(o), nil
 	}
 	r.canaries = append(r.canaries, canaryPath{r.ing.Namespace, asked.key})
-	if r.canaryBudget.share(r.at, r.ing.Namespace, nameOf(c.ing)) <= c.place {
+	if r.canaryBudget.Share(r.at, r.ing.Namespace, nameOf(c.ing)) <= c.place {
 		refuse(r.at, c.ing, c.field.sub(".backend"), fmt.Sprintf("namespace %s has more than the %s canaries of one namespace (canaries-per-namespace)", c.ing.Namespace, figure(r.Limits.CanariesPerNamespace)))
 		return pointerTo(o), nil
 	}
@@ -184,7 +185,7 @@ func (m *Model) tellUnusedCanary(at *derive.Reads, name Name, all []*annotated, 
 		used = used || n > 0 && c != nil && c.ing == a.ing
 	})
 	if !used {
-		tell(at, "Ingress", a.ing, reconcile.Refusal{Field: "metadata.annotations[" + annotation.NGINX + "canary]", Warning: true,
+		limits.Refuse(at, "Ingress", a.ing, reconcile.Refusal{Field: "metadata.annotations[" + annotation.NGINX + "canary]", Warning: true,
 			Reason: "no other Ingress of the namespace has one of these hosts and paths, so this canary gets no requests: first write that Ingress, without the annotation"})
 	}
 	return used, true
@@ -194,6 +195,10 @@ func (m *Model) tellUnusedCanary(at *derive.Reads, name Name, all []*annotated, 
 type secretRef struct {
 	Name
 	byKey bool // users by key
+}
+
+func (s secretRef) compare(other secretRef) int {
+	return cmp.Or(cmp.Compare(s.Name.Name, other.Name.Name), cmp.Compare(boolToInt(s.byKey), boolToInt(other.byKey)))
 }
 
 // inSpace returns the name of a Secret of a namespace that an annotation names.
@@ -289,7 +294,7 @@ func (m *Model) readUsers(at *derive.Reads, of secretRef, _ []*networkingv1.Ingr
 
 // allowUsers leaves out the lists that HAProxy would take too long to read.
 func (m *Model) allowUsers(at *derive.Reads, of secretRef, u, _ *users) (*users, bool) {
-	if u.cost > 0 && m.userBudget.share(at, of.Namespace, of) < u.cost {
+	if u.cost > 0 && m.userBudget.Share(at, of.Namespace, of) < u.cost {
 		return &users{problem: fmt.Sprintf("Secret %s: HAProxy would take more than the %s ms of one namespace to read its users (user-milliseconds-per-namespace): write lighter hashes, by openssl passwd -6",
 			of.Name, figure(m.Limits.UserMillisecondsPerNamespace))}, true
 	}
@@ -376,6 +381,6 @@ func (r *reading) readSecrets() {
 // ingress-nginx.
 func (r *reading) close(name, reason string) {
 	given := annotation.Given(r.ing.Annotations, annotation.NGINX+name)
-	tell(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations[" + given + "]", Reason: reason + "; the paths of the Ingress answer 503 until it is right"})
+	limits.Refuse(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations[" + given + "]", Reason: reason + "; the paths of the Ingress answer 503 until it is right"})
 	r.options = annotation.Options{Closed: true, Regex: r.options.Regex, Canary: r.options.Canary}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/claims"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // The kinds of lines besides Exact and Prefix.
@@ -78,7 +79,7 @@ type reading struct {
 
 // read finds what an Ingress asks for, and refuses by name what cannot be served.
 func (m *Model) read(at *derive.Reads, name Name, a *annotated, _ *asks) (*asks, bool) {
-	r := &reading{Model: m, at: at, ing: a.ing, options: *a.options, asks: &asks{}, patterns: m.patterns.share(at, name.Namespace, name)}
+	r := &reading{Model: m, at: at, ing: a.ing, options: *a.options, asks: &asks{}, patterns: m.patterns.Share(at, name.Namespace, name)}
 	if r.options != (annotation.Options{}) {
 		r.readSecrets()
 	}
@@ -261,7 +262,7 @@ func (m *Model) tellMissing(at *derive.Reads, name Name, all []missing, _ bool) 
 	ing, _ := m.mine.Get(at, name)
 	for _, one := range all {
 		p := one.problem
-		tellOnce(at, "Ingress", ing, reconcile.Refusal{Field: one.field.sub(p.end).String(), Reason: p.reason, Detail: meant[one.service], Warning: p.served})
+		limits.RefuseOnce(at, "Ingress", ing, reconcile.Refusal{Field: one.field.sub(p.end).String(), Reason: p.reason, Detail: meant[one.service], Warning: p.served})
 	}
 	return true, true
 }
