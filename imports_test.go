@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"reconcile/cases":     {"internal/phrase", "reconcile", "reconcile/render", "reconcile/fetch", "dataplane", "k8swatch", "internal/jsonpath", "internal/strictyaml", "golang.org/x/sync/", "k8s.io/", "go.yaml.in/yaml/"},
 	"reconcile/limits":    {"k8swatch/derive", "reconcile", "internal/strictyaml", "k8s.io/"},
 	"reconcile/claims":    {"k8swatch/derive", "dataplane", "reconcile/limits", "k8s.io/"},
-	"reconcile/endpoints": {"reconcile/limits", "dataplane", "k8s.io/"},
+	"reconcile/endpoints": {"k8swatch/derive", "reconcile", "reconcile/limits", "dataplane", "k8s.io/"},
 	"reconcile/certs":     {"reconcile/limits", "dataplane", "k8s.io/"},
 	"reconcile/command":   {"dataplane", "reconcile", "reconcile/observe", "eventbus", "k8swatch", "github.com/go-logr/logr", "golang.org/x/sync/", "k8s.io/"},
 	"reconcile/observe":   {"internal/phrase", "reconcile", "reconcile/discover", "reconcile/event", "reconcile/settings", "reconcile/fetch", "dataplane", "eventbus", "k8swatch", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel/", "internal/haproxycfg", "internal/jsonpath", "internal/printable", "k8s.io/apimachinery/pkg/runtime/schema", "k8s.io/apimachinery/pkg/util/duration", "k8s.io/utils/lru"},

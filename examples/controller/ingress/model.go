@@ -100,7 +100,6 @@ type Model struct {
 	mine            *derive.Collection[Name, *networkingv1.Ingress] // with what its namespace has room for
 	hosts           *claims.Hosts
 	judge           derive.Value[endpoints.Judge]
-	slicesOf        *derive.Collection[Name, []*discoveryv1.EndpointSlice] // by Service
 	servicesOfSpace *derive.Collection[string, []string]
 	patterns        *limits.Budget[Name]
 	canaryOf        *derive.Collection[canaryPath, *canary]
@@ -114,9 +113,8 @@ type Model struct {
 	backendBudget   *limits.Budget[string]
 	optionBudget    *limits.Budget[string]
 	rateBudget      *limits.Budget[string]
-	readBudget      *limits.Budget[string]
-	found           *derive.Collection[string, *found] // by backend
-	serverBudget    *limits.Budget[string]
+	backendAsks     *derive.Collection[string, []*backendAsk]
+	servers         *endpoints.Backends
 	lines           *derive.Collection[line, held]
 	linesOfHost     *derive.Collection[string, int]
 	passedTo        *derive.Collection[string, int]
@@ -138,7 +136,7 @@ func NewModel(g *derive.Graph, in Inputs, opts Options, previous *dataplane.Conf
 	asks := m.deriveAsks(ingresses)
 	backends := m.deriveBackends(asks)
 	m.deriveLines(asks)
-	backends.streams = derive.Each("streams", m.found, m.serveStream)
+	backends.streams = derive.Each("streams", asks.backends, m.serveStream)
 	certificates := m.deriveCertificates()
 	derive.Each("missing", derive.GroupBy("with missing Services", asks.ofIngress, onlyMissing, missing.compare), m.tellMissing)
 	derive.Each("unused canaries", derive.GroupBy("canary Ingresses", ingresses.all, onlyCanaries, (*annotated).compare), m.tellUnusedCanary)
@@ -287,10 +285,7 @@ type ofAsks struct {
 
 // deriveAsks reads the rules of Ingresses.
 func (m *Model) deriveAsks(in *ofIngresses) *ofAsks {
-	m.judge = derive.One(m.graph, "addresses in force", func(at *derive.Reads, _ endpoints.Judge) endpoints.Judge {
-		a, _ := m.Addresses.Get(at, struct{}{})
-		return endpoints.NewJudge(a)
-	}).Equal(func(a, b endpoints.Judge) bool { return false })
+	m.judge = endpoints.Judges(m.graph, m.Addresses.Collection)
 	m.servicesOfSpace = derive.GroupBy("Services of a namespace", m.Services.Collection, func(n Name, _ *corev1.Service, add func(string, string)) { add(n.Namespace, n.Name) }, cmp.Compare[string])
 	of := &ofAsks{ofIngress: derive.Each("asks", in.all, m.read), operator: derive.Each("asks of the operator", m.Operator.Collection, m.askOperator)}
 	of.candidates = derive.GroupBy("candidates", of.ofIngress, func(_ Name, a *asks, add func(line, *candidate)) {
@@ -330,9 +325,6 @@ type ofBackends struct {
 
 // deriveBackends finds the servers of backends.
 func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
-	m.slicesOf = derive.GroupBy("slices of a Service", m.Slices.Collection, func(n Name, s *discoveryv1.EndpointSlice, add func(Name, *discoveryv1.EndpointSlice)) {
-		add(Name{Namespace: n.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}, s)
-	}, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
 	order := limits.OrderOf("backends of a namespace", of.backends, func(_ string, all []*backendAsk) (string, *backendAsk) {
 		return all[0].ref.Namespace, all[0]
 	}, (*backendAsk).compare, cmp.Compare[string])
@@ -344,12 +336,13 @@ func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
 	m.rateBudget = limits.NewBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
 		return all[0].ref.Namespace, all[0].options.Addresses()
 	}, order, l.RateAddressesPerNamespace, limits.Whole)
-	counted := derive.Each("pods", of.backends, m.countPods)
-	m.readBudget = limits.NewBudget("endpoints read", counted, func(_ string, p *pods) (string, int) { return p.ask.ref.Namespace, min(p.size, 2*l.ServersPerBackend) }, order, 3*l.ServersPerNamespace, limits.Part)
-	m.found = derive.Each("addresses", counted, m.findPods)
-	m.serverBudget = limits.NewBudget("servers", m.found, m.serverAsk, order, l.ServersPerNamespace, limits.Part)
+	m.backendAsks = of.backends
+	m.servers = endpoints.NewBackends(of.backends, m.portOf, m.Slices.Collection, m.judge, order, endpoints.Options{
+		PerBackend: l.ServersPerBackend, PerNamespace: l.ServersPerNamespace, Spare: m.SpareServers,
+		Earlier: func(backend string) endpoints.Slots { return m.earlier.slots[backend] },
+	})
 	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
-	return &ofBackends{all: derive.Each("backends", m.found, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
+	return &ofBackends{all: derive.Each("backends", of.backends, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
 }
 
 // deriveLines gives lines to Ingresses.

@@ -260,14 +260,13 @@ func fieldOfPort(key string) string { return fmt.Sprintf("data[%q]", short(key))
 // serveTCP makes the service of a port.
 func (m *Model) serveTCP(at *derive.Reads, port uint16, all []tcpService, was *TCPService) (*TCPService, bool) {
 	s, text, t, before := all[0], strconv.Itoa(int(port)), m.operator(at).TCP, (*Backend)(nil)
-	f, ok := m.found.Get(at, "tcp-"+text)
-	if !ok || t == nil {
+	if _, ok := m.backendAsks.Get(at, "tcp-"+text); !ok || t == nil {
 		return nil, false
 	}
 	if was != nil {
 		before = was.Backend
 	}
-	back := m.withServers(at, &Backend{Name: "tcp-" + text, Service: f.svc}, f, before)
+	back := m.withServers(at, Backend{Name: "tcp-" + text}, before)
 	now := &TCPService{back, strings.Join(t.hosts, ":"+text+",") + ":" + text, s.accepts, s.sends, t.ConfigMap}
 	if was != nil && *was == *now {
 		return was, true
@@ -316,9 +315,9 @@ func (r *reading) pass(field fieldPath, host string, paths []networkingv1.HTTPIn
 }
 
 // serveStream makes a backend for connections, if a host leads to it.
-func (m *Model) serveStream(at *derive.Reads, name string, f *found, was *Backend) (*Backend, bool) {
+func (m *Model) serveStream(at *derive.Reads, name string, all []*backendAsk, was *Backend) (*Backend, bool) {
 	if hosts, _ := m.passedTo.Get(at, name); hosts == 0 {
 		return nil, false
 	}
-	return m.withServers(at, &Backend{Name: name, Service: f.svc, Ingress: f.ask.ing}, f, was), true
+	return m.withServers(at, Backend{Name: name, Ingress: all[0].ing}, was), true
 }
