@@ -116,6 +116,21 @@ func ExampleListing_Wildcards() {
 	// .test
 }
 
+func ExampleListing_Below() {
+	g := derive.New()
+	routes := derive.NewInput[string, *route](g, "routes")
+	list := claims.NewHosts(g, routes.Collection, claimsOf, claims.HostOptions{}).List(func(*derive.Reads, string) bool { return true })
+	routes.Set("evil", newRoute("evil", "web", 1, "a.shop.test"))
+	routes.Set("shop", newRoute("shop", "web", 2, "*.shop.test", "b.shop.test"))
+	if err := g.Run(context.Background()); err != nil {
+		fmt.Println(err)
+	}
+	for _, h := range list.Below(nil, "*.shop.test", "shop") {
+		fmt.Println(h.Name, h.Namespace)
+	}
+	// Output: a.shop.test evil
+}
+
 func ofWildcards(names ...string) *claims.Listing {
 	g := derive.New()
 	routes := derive.NewInput[string, *route](g, "routes")

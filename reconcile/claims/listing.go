@@ -20,13 +20,14 @@ func (h *Host) byLength(other *Host) int {
 	return cmp.Or(cmp.Compare(len(other.Name), len(h.Name)), h.compare(other))
 }
 
-// Listing are the hosts as the entries of two maps, with which HAProxy finds the host of a
-// request. Entries that did not change keep their pointers.
+// Listing are the hosts as the entries of two maps. HAProxy finds the host of a request with
+// them. Entries that did not change keep their pointers.
 type Listing struct {
 	ByName *derive.Collection[string, *Host]
 	Hosts  derive.List[*Host] // by name
 
 	wildcards *derive.Collection[struct{}, []*Host]
+	below     *derive.Collection[string, []*Host] // by parent
 }
 
 // Wildcards returns the wildcards among the hosts as ".demo.test", the longest first. Do not
@@ -34,6 +35,22 @@ type Listing struct {
 func (l *Listing) Wildcards(at *derive.Reads) []*Host {
 	all, _ := l.wildcards.Get(at, struct{}{})
 	return all
+}
+
+// Below returns the names one label below a wildcard that belong to another namespace, in
+// order. The certificate of the wildcard is not theirs. at is nil outside of a function.
+func (l *Listing) Below(at *derive.Reads, wildcard, namespace string) (others []*Host) {
+	parent, is := strings.CutPrefix(wildcard, "*.")
+	if !is {
+		return nil
+	}
+	all, _ := l.below.Get(at, parent)
+	for _, h := range all {
+		if h.Namespace != AllNamespaces && h.Namespace != namespace {
+			others = append(others, h)
+		}
+	}
+	return others
 }
 
 // List makes the entries of hosts. uses reports whether a host has something of its own, such
@@ -56,5 +73,10 @@ func (h *Hosts) List(uses func(at *derive.Reads, host string) bool) *Listing {
 			add(struct{}{}, &Host{"." + below, host.Namespace})
 		}
 	}, (*Host).byLength)
+	l.below = derive.GroupBy("hosts below", l.ByName, func(name string, host *Host, add func(string, *Host)) {
+		if _, parent, ok := strings.Cut(name, "."); ok && !strings.HasPrefix(name, "*.") {
+			add(parent, host)
+		}
+	}, (*Host).compare)
 	return l
 }

@@ -59,11 +59,10 @@ func Judges(g *derive.Graph, rules *derive.Collection[struct{}, *Addresses]) der
 // NewBackends makes the backends of a collection. port returns the port that one leads to.
 // order says which backends of a namespace get servers if it has too many. Backends report
 // what is not served to its EndpointSlice or Service: see [limits.Refusals].
-func NewBackends[V any](from *derive.Collection[string, V], port func(*derive.Reads, V) Port, all *derive.Collection[types.NamespacedName, *discoveryv1.EndpointSlice], judge derive.Value[Judge], order limits.Order[string], opts Options) *Backends {
+func NewBackends[V any](from *derive.Collection[string, V], port func(*derive.Reads, V) Port,
+	all *derive.Collection[types.NamespacedName, *discoveryv1.EndpointSlice], judge derive.Value[Judge], order limits.Order[string], opts Options) *Backends {
 	b := &Backends{opts: opts, judge: judge}
-	b.slicesOf = derive.GroupBy("slices of a Service", all, func(n types.NamespacedName, s *discoveryv1.EndpointSlice, add func(types.NamespacedName, *discoveryv1.EndpointSlice)) {
-		add(types.NamespacedName{Namespace: n.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}, s)
-	}, func(x, y *discoveryv1.EndpointSlice) int { return cmp.Compare(x.Name, y.Name) })
+	b.slicesOf = derive.GroupBy("slices of a Service", all, byService, func(x, y *discoveryv1.EndpointSlice) int { return cmp.Compare(x.Name, y.Name) })
 	sized := derive.Each("pods", from, func(at *derive.Reads, _ string, v V, _ *sizedPort) (*sizedPort, bool) {
 		now := &sizedPort{to: port(at, v)}
 		if now.to.Port != nil && now.to.hasSlices() {
@@ -83,6 +82,11 @@ func NewBackends[V any](from *derive.Collection[string, V], port func(*derive.Re
 		return f.to.Of.Namespace, min(len(f.addresses), opts.PerBackend)
 	}, order, opts.PerNamespace, limits.Part)
 	return b
+}
+
+// byService adds an EndpointSlice to those of its Service.
+func byService(n types.NamespacedName, s *discoveryv1.EndpointSlice, add func(types.NamespacedName, *discoveryv1.EndpointSlice)) {
+	add(types.NamespacedName{Namespace: n.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}, s)
 }
 
 // sizedPort is a port with the size of its endpoints.
@@ -123,7 +127,8 @@ func (b *Backends) find(at *derive.Reads, backend string, p *sizedPort, _ *found
 	}
 	most := min(2*b.opts.PerBackend, b.reads.Share(at, svc.Namespace, backend))
 	if most <= 0 && p.size > 0 {
-		limits.Refuse(at, "Service", svc, reconcile.Refusal{Reason: fmt.Sprintf("namespace %s has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", svc.Namespace, b.opts.PerNamespace)})
+		limits.Refuse(at, "Service", svc, reconcile.Refusal{Reason: fmt.Sprintf("namespace %s has too many endpoints and EndpointSlices "+
+			"to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", svc.Namespace, b.opts.PerNamespace)})
 		return now, true
 	}
 	all, _ := b.slicesOf.Get(at, p.to.Of)
@@ -143,9 +148,9 @@ func tellEndpoints(at *derive.Reads, p Port, all []*discoveryv1.EndpointSlice, r
 	for _, s := range result.Refused {
 		limits.Refuse(at, "EndpointSlice", s.Slice, reconcile.Refusal{Field: s.Field, Reason: s.Reason + "; " + others, More: s.More})
 	}
-	if len(result.Addresses)+len(result.Refused) == 0 {
+	if len(result.Addresses)+len(result.Refused) == 0 { // a warning: the backend exists, and no rule refuses a server
 		field, reason, detail := Unusable(p.Service, p.Port, all, result.Read)
-		limits.Refuse(at, "Service", p.Service, reconcile.Refusal{Field: field, Reason: reason, Detail: detail, Warning: true}) // the backend exists, and no rule refuses a server
+		limits.Refuse(at, "Service", p.Service, reconcile.Refusal{Field: field, Reason: reason, Detail: detail, Warning: true})
 	}
 }
 

@@ -13,7 +13,8 @@ type Order[K comparable] func(at *derive.Reads, namespace string) []K
 
 // OrderOf orders the items of a collection, for several budgets. split returns the namespace
 // of an item, and by what to compare it, for example its age. keys decides where that is equal.
-func OrderOf[K comparable, V, P any](name string, from *derive.Collection[K, V], split func(K, V) (namespace string, by P), compare func(a, b P) int, keys func(a, b K) int) Order[K] {
+func OrderOf[K comparable, V, P any](name string, from *derive.Collection[K, V], split func(K, V) (namespace string, by P),
+	compare func(a, b P) int, keys func(a, b K) int) Order[K] {
 	type item struct {
 		key K
 		by  P
@@ -49,7 +50,8 @@ const (
 
 // NewBudget makes a budget of the items of a collection. amount says what an item asks for, and
 // of which namespace; it must depend only on its arguments. limit is what a namespace has.
-func NewBudget[K comparable, V any](name string, from *derive.Collection[K, V], amount func(K, V) (namespace string, n int), order Order[K], limit int, cut Cut) *Budget[K] {
+func NewBudget[K comparable, V any](name string, from *derive.Collection[K, V], amount func(K, V) (namespace string, n int),
+	order Order[K], limit int, cut Cut) *Budget[K] {
 	b := &Budget[K]{}
 	sums := derive.Sum(name, from, func(k K, v V, add func(string, int)) { add(amount(k, v)) })
 	b.crowded = derive.Each(name+", crowded", sums, func(_ *derive.Reads, _ string, n int, _ bool) (bool, bool) { return true, n > limit })

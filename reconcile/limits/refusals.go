@@ -48,7 +48,9 @@ func about(kind string, o metav1.Object, r reconcile.Refusal) reconcile.Refusal 
 func Refusals(g *derive.Graph) derive.Value[[]reconcile.Refusal] {
 	byResource := derive.Reports(g, "reports", func(r report) string { return r.Resource }, report.compare)
 	bounded := derive.Each("reports on a resource", byResource, ofResource).Equal((*refusals).equal)
-	bySpace := derive.GroupBy("reports by namespace", bounded, func(_ string, r *refusals, add func(string, *refusals)) { add(r.namespace, r) }, (*refusals).compare)
+	bySpace := derive.GroupBy("reports by namespace", bounded, func(_ string, r *refusals, add func(string, *refusals)) {
+		add(r.namespace, r)
+	}, (*refusals).compare)
 	spaces := derive.Sorted("reports of all", derive.Each("reports on a namespace", bySpace, ofSpace).Equal((*refusals).equal), (*refusals).compare)
 	return derive.One(g, "refused", func(at *derive.Reads, _ []reconcile.Refusal) (all []reconcile.Refusal) {
 		for _, space := range spaces.Get(at) {

@@ -17,6 +17,43 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
+// ofBackends are the collections of backends.
+type ofBackends struct {
+	all     *derive.Collection[string, *Backend]
+	streams *derive.Collection[string, *Backend]
+	tcp     *derive.Collection[uint16, *TCPService]
+}
+
+// deriveBackends finds the servers of backends.
+func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
+	order := limits.OrderOf("backends of a namespace", of.backends, func(_ string, all []*backendAsk) (string, *backendAsk) {
+		return all[0].ref.Namespace, all[0]
+	}, (*backendAsk).compare, cmp.Compare[string])
+	l := &m.Limits
+	m.backendBudget = limits.NewBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, 1 - boolToInt(isStream(name))
+	}, order, l.BackendsPerNamespace, limits.Whole)
+	m.optionBudget = limits.NewBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, all[0].options.Size()
+	}, order, l.OptionBytesPerNamespace, limits.Whole)
+	m.rateBudget = limits.NewBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, all[0].options.Addresses()
+	}, order, l.RateAddressesPerNamespace, limits.Whole)
+	m.backendAsks = of.backends
+	m.servers = endpoints.NewBackends(of.backends, m.portOf, m.Slices.Collection, m.judge, order, endpoints.Options{
+		PerBackend: l.ServersPerBackend, PerNamespace: l.ServersPerNamespace, Spare: m.SpareServers,
+		Earlier: func(backend string) endpoints.Slots { return m.earlier.slots[backend] },
+	})
+	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
+	return &ofBackends{all: derive.Each("backends", of.backends, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
+}
+
+func addBackends(all []*backendAsk, add func(string, *backendAsk)) {
+	for _, b := range all {
+		add(b.backend, b)
+	}
+}
+
 // portRef is a reference to a port of a Service.
 type portRef struct {
 	Name

@@ -18,6 +18,46 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
+// ofCertificates are the collections of certificates.
+type ofCertificates struct {
+	used  *derive.Collection[Name, *served]
+	other derive.Value[*checkedSecret] // for names without one
+}
+
+// deriveCertificates gives hosts their certificates.
+func (m *Model) deriveCertificates() *ofCertificates {
+	named := derive.GroupBy("Secrets named", m.mine, nameSecrets, byAge)
+	order := limits.OrderOf("Secrets of a namespace", named, func(of Name, all []*networkingv1.Ingress) (string, *networkingv1.Ingress) {
+		return of.Namespace, all[0]
+	}, byAge, func(a, b Name) int { return cmp.Compare(a.Name, b.Name) })
+	m.secretBudget = limits.NewBudget("number of Secrets", named, func(of Name, _ []*networkingv1.Ingress) (string, int) {
+		return of.Namespace, 1
+	}, order, m.Limits.SecretsPerNamespace, limits.Whole)
+	m.certificates = derive.Each("certificates", named, m.check)
+	derive.Each("useless certificates", m.certificates, m.tellUnusable)
+	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
+	m.mustCover = derive.GroupBy("hosts to cover", asks, func(_ Name, a *tlsAsks, add func(Name, mustCover)) {
+		for _, c := range a.covers {
+			add(c.secret, c)
+		}
+	}, func(a, b mustCover) int { return cmp.Compare(a.host, b.host) })
+	m.tlsHosts = derive.Each("certificates of hosts", derive.GroupBy("candidates for certificates", asks, func(_ Name, a *tlsAsks, add func(string, *tlsCandidate)) {
+		for _, c := range a.all {
+			add(c.host, c)
+		}
+	}, (*tlsCandidate).compare), m.giveTLS)
+	m.listing = m.hosts.List(func(at *derive.Reads, host string) bool {
+		paths, _ := m.linesOfHost.Get(at, host)
+		return paths > 0
+	})
+	of := &ofCertificates{}
+	of.used = derive.Each("certificates in use", derive.GroupBy("hosts of a certificate", m.tlsHosts, func(_ string, h *tlsHost, add func(Name, *tlsHost)) {
+		add(h.secret, h)
+	}, (*tlsHost).compare), m.use)
+	of.other = derive.One(m.graph, "default certificate", m.defaultCertificate)
+	return of
+}
+
 // certificateName returns the file name for a Secret.
 func certificateName(secret Name) string {
 	return dataplane.FileName(dataplane.Certificate, secret.Namespace+"_"+secret.Name)
@@ -193,17 +233,12 @@ func (m *Model) usable(at *derive.Reads, ing *networkingv1.Ingress, field fieldP
 
 // tlsHost is a host with its certificate.
 type tlsHost struct {
-	host   string
-	secret Name
-	cert   *checkedSecret
-	ing    *networkingv1.Ingress
-	place  int
-	field  fieldPath
+	*tlsCandidate
 	memory claims.Holder[Name]
 }
 
 func (h *tlsHost) compare(other *tlsHost) int {
-	return cmp.Or(byAge(h.ing, other.ing), cmp.Compare(h.place, other.place), cmp.Compare(h.host, other.host))
+	return cmp.Or(h.tlsCandidate.compare(other.tlsCandidate), cmp.Compare(h.host, other.host))
 }
 
 // giveTLS gives a host one of the certificates that Ingresses ask for.
@@ -226,7 +261,7 @@ func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was 
 			refuse(at, c.ing, c.field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, %s", host, first.secret, why))
 		}
 	}
-	return &tlsHost{host, first.secret, first.of, first.ing, first.place, first.field, had.Then(first.asks(), m.isAway(at, had.By))}, true
+	return &tlsHost{first, had.Then(first.asks(), m.isAway(at, had.By))}, true
 }
 
 // orLast returns the candidates whose Secret can be used. For the others it keeps the Secret
@@ -244,7 +279,7 @@ func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *
 		}
 		var before *checkedSecret
 		if was != nil && was.secret == last {
-			before = was.cert
+			before = was.of
 		}
 		if cert := m.checkSecret(at, last, certificateName(last), before); cert.file != "" {
 			warn(at, c.ing, c.field.sub(".secretName"), fmt.Sprintf("until Secret %s can be used, Secret %s serves %s", c.secret, last, host))
@@ -268,7 +303,7 @@ func (s *served) compare(other *served) int { return cmp.Compare(s.File, other.F
 // use makes the line of a certificate, and reports its dates and the hosts that it does not
 // cover.
 func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*served, bool) {
-	cert := all[0].cert
+	cert := all[0].of
 	use := cert.use()
 	now := &served{TLSCertificate: TLSCertificate{File: cert.file, Secret: cert.checked.Secret}, until: use.NotAfter}
 	now.file = dataplane.File{Kind: dataplane.Certificate, Name: cert.file, Content: use.Content}
@@ -337,26 +372,11 @@ func some(names []string) string {
 // namespace and have no certificate.
 func (m *Model) exceptions(at *derive.Reads, namespace string, hosts []string) (all []string) {
 	for _, host := range hosts {
-		parent, is := strings.CutPrefix(host, "*.")
-		if !is {
-			continue
-		}
-		below, _ := m.hostsBelow.Get(at, parent)
-		for _, h := range below {
-			if h.Namespace == claims.AllNamespaces || h.Namespace == namespace {
-				continue
-			}
+		for _, h := range m.listing.Below(at, host, namespace) {
 			if _, has := m.tlsHosts.Get(at, h.Name); !has {
 				all = append(all, h.Name)
 			}
 		}
 	}
 	return certs.Except(all)
-}
-
-// belowHost adds a host to those below its parent.
-func belowHost(_ string, h *Host, add func(string, *Host)) {
-	if _, parent, ok := strings.Cut(h.Name, "."); ok && !strings.HasPrefix(h.Name, "*.") {
-		add(parent, h)
-	}
 }

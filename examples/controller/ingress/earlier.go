@@ -28,7 +28,10 @@ func readEarlier(previous *dataplane.Config) earlier {
 	if previous == nil {
 		return earlier{}
 	}
-	e := earlier{maps.Collect(claims.Entries(previous, "hosts.map")), map[line]claims.Holder[string]{}, map[string]claims.Holder[Name]{}, endpoints.ReadSlots(previous), map[string][]byte{}}
+	e := earlier{
+		owners: maps.Collect(claims.Entries(previous, "hosts.map")), holders: map[line]claims.Holder[string]{}, tls: map[string]claims.Holder[Name]{},
+		slots: endpoints.ReadSlots(previous), files: map[string][]byte{},
+	}
 	for _, f := range previous.Files() {
 		if f.Kind == dataplane.Certificate {
 			e.files[f.Name] = f.Content

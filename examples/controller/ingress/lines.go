@@ -10,6 +10,17 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
+// deriveLines gives lines to Ingresses.
+func (m *Model) deriveLines(of *ofAsks) {
+	m.lines = derive.Each("lines", of.candidates, m.give)
+	m.linesOfHost = derive.Sum("lines of a host", m.lines, func(_ line, h held, add func(string, int)) { add(h.host, 1) })
+	m.passedTo = derive.Sum("hosts passed through", m.lines, func(of line, h held, add func(string, int)) {
+		if of.kind == passedHost {
+			add(h.serves, 1)
+		}
+	})
+}
+
 // held is a line that an Ingress has.
 type held struct {
 	line
@@ -19,8 +30,6 @@ type held struct {
 	split  Canary // zero: none
 	memory claims.Holder[string]
 }
-
-func claimantOf(ing *networkingv1.Ingress) claims.Claimant { return claims.By("Ingress", ing) }
 
 // isAway reports whether the Ingress that has a thing is quarantined: others have it only for
 // the time being.

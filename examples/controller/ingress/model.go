@@ -5,16 +5,14 @@
 // NewModel is a list of functions: each computes one kind of item, and a change computes
 // only the items again that read something which changed. In the order of the files:
 // classes.go says which Ingresses are ours, admission.go what their namespace has room for,
-// package claims who owns a host, paths.go what a path asks for, lines.go who gets it, backends.go
-// which servers it leads to, certificates.go and options.go what comes beside that, and
-// operator.go what the operator serves besides. routes.go has the result.
+// hosts.go who claims a host, paths.go what a path asks for, lines.go who gets it, backends.go
+// which servers it leads to, certificates.go, options.go and secrets.go what comes
+// beside that, and operator.go what the operator serves besides. routes.go has the result.
 package ingress
 
 import (
 	"cmp"
 	"context"
-	"iter"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -122,7 +120,7 @@ type Model struct {
 	certificates    *derive.Collection[Name, *checkedSecret]
 	tlsHosts        *derive.Collection[string, *tlsHost]
 	mustCover       *derive.Collection[Name, []mustCover]
-	hostsBelow      *derive.Collection[string, []*Host]
+	listing         *claims.Listing
 	refused         derive.Value[[]reconcile.Refusal]
 	routes          derive.Value[*Routes]
 }
@@ -235,19 +233,6 @@ func (m *Model) deriveIngresses() *ofIngresses {
 	return of
 }
 
-// deriveSecrets reads the Secrets that annotations name.
-func (m *Model) deriveSecrets(of *ofIngresses) {
-	named := derive.GroupBy("users named", of.all, nameUserSecrets, byAge)
-	read := derive.Each("users read", named, m.readUsers)
-	order := limits.OrderOf("users by age", named, func(of secretRef, all []*networkingv1.Ingress) (string, *networkingv1.Ingress) {
-		return of.Namespace, all[0]
-	}, byAge, secretRef.compare)
-	m.userBudget = limits.NewBudget("time of users", read, func(of secretRef, u *users) (string, int) { return of.Namespace, u.cost }, order, m.Limits.UserMillisecondsPerNamespace*1000, limits.Whole)
-	m.userlists = derive.Each("users", read, m.allowUsers)
-	of.users = m.userlists
-	m.authorities = derive.Each("authorities", derive.GroupBy("authorities named", of.all, nameCASecrets, byAge), m.readAuthorities)
-}
-
 // first is the first of a group.
 func first[K comparable, V any](_ *derive.Reads, _ K, all []V, _ V) (V, bool) { return all[0], true }
 
@@ -256,23 +241,6 @@ func boolToInt(is bool) int {
 		return 1
 	}
 	return 0
-}
-
-// deriveHosts finds the owners of hosts. A quarantined Ingress still claims its hosts.
-func (m *Model) deriveHosts() {
-	out := derive.Each("ours quarantined", m.Out.Collection, func(at *derive.Reads, _ Out, o k8swatch.Object, _ *networkingv1.Ingress) (*networkingv1.Ingress, bool) {
-		ing, ok := o.(*networkingv1.Ingress)
-		if !ok {
-			return nil, false
-		}
-		ours, _, _ := m.classes.Get(at).judge(ing)
-		return ing, ours
-	})
-	renamed := derive.GroupBy("quarantined by name", out, func(o Out, ing *networkingv1.Ingress, add func(Name, *networkingv1.Ingress)) { add(o.Of, ing) }, byAge)
-	claimants := derive.Merge("claimants", m.mine, derive.Each("quarantined claimants", renamed, first[Name, *networkingv1.Ingress]))
-	m.hosts = claims.NewHosts(m.graph, claimants, func(_ Name, ing *networkingv1.Ingress) (claims.Claimant, iter.Seq[string]) {
-		return claimantOf(ing), hostsOf(ing)
-	}, claims.HostOptions{Shared: m.Shared, Earlier: func(host string) string { return m.earlier.owners[host] }})
 }
 
 // ofAsks are the collections with what Ingresses and the operator ask for.
@@ -308,169 +276,4 @@ func (m *Model) deriveAsks(in *ofIngresses) *ofAsks {
 		}
 	})
 	return of
-}
-
-func addBackends(all []*backendAsk, add func(string, *backendAsk)) {
-	for _, b := range all {
-		add(b.backend, b)
-	}
-}
-
-// ofBackends are the collections of backends.
-type ofBackends struct {
-	all     *derive.Collection[string, *Backend]
-	streams *derive.Collection[string, *Backend]
-	tcp     *derive.Collection[uint16, *TCPService]
-}
-
-// deriveBackends finds the servers of backends.
-func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
-	order := limits.OrderOf("backends of a namespace", of.backends, func(_ string, all []*backendAsk) (string, *backendAsk) {
-		return all[0].ref.Namespace, all[0]
-	}, (*backendAsk).compare, cmp.Compare[string])
-	l := &m.Limits
-	m.backendBudget = limits.NewBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
-		return all[0].ref.Namespace, 1 - boolToInt(isStream(name))
-	}, order, l.BackendsPerNamespace, limits.Whole)
-	m.optionBudget = limits.NewBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) { return all[0].ref.Namespace, all[0].options.Size() }, order, l.OptionBytesPerNamespace, limits.Whole)
-	m.rateBudget = limits.NewBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
-		return all[0].ref.Namespace, all[0].options.Addresses()
-	}, order, l.RateAddressesPerNamespace, limits.Whole)
-	m.backendAsks = of.backends
-	m.servers = endpoints.NewBackends(of.backends, m.portOf, m.Slices.Collection, m.judge, order, endpoints.Options{
-		PerBackend: l.ServersPerBackend, PerNamespace: l.ServersPerNamespace, Spare: m.SpareServers,
-		Earlier: func(backend string) endpoints.Slots { return m.earlier.slots[backend] },
-	})
-	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
-	return &ofBackends{all: derive.Each("backends", of.backends, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
-}
-
-// deriveLines gives lines to Ingresses.
-func (m *Model) deriveLines(of *ofAsks) {
-	m.lines = derive.Each("lines", of.candidates, m.give)
-	m.linesOfHost = derive.Sum("lines of a host", m.lines, func(_ line, h held, add func(string, int)) { add(h.host, 1) })
-	m.passedTo = derive.Sum("hosts passed through", m.lines, func(of line, h held, add func(string, int)) {
-		if of.kind == passedHost {
-			add(h.serves, 1)
-		}
-	})
-}
-
-// ofCertificates are the collections of certificates.
-type ofCertificates struct {
-	hosts *claims.Listing
-	used  *derive.Collection[Name, *served]
-	other derive.Value[*checkedSecret] // for names without one
-}
-
-// deriveCertificates gives hosts their certificates.
-func (m *Model) deriveCertificates() *ofCertificates {
-	named := derive.GroupBy("Secrets named", m.mine, nameSecrets, byAge)
-	order := limits.OrderOf("Secrets of a namespace", named, func(of Name, all []*networkingv1.Ingress) (string, *networkingv1.Ingress) {
-		return of.Namespace, all[0]
-	}, byAge, func(a, b Name) int { return cmp.Compare(a.Name, b.Name) })
-	m.secretBudget = limits.NewBudget("number of Secrets", named, func(of Name, _ []*networkingv1.Ingress) (string, int) { return of.Namespace, 1 }, order, m.Limits.SecretsPerNamespace, limits.Whole)
-	m.certificates = derive.Each("certificates", named, m.check)
-	derive.Each("useless certificates", m.certificates, m.tellUnusable)
-	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
-	m.mustCover = derive.GroupBy("hosts to cover", asks, func(_ Name, a *tlsAsks, add func(Name, mustCover)) {
-		for _, c := range a.covers {
-			add(c.secret, c)
-		}
-	}, func(a, b mustCover) int { return cmp.Compare(a.host, b.host) })
-	m.tlsHosts = derive.Each("certificates of hosts", derive.GroupBy("candidates for certificates", asks, func(_ Name, a *tlsAsks, add func(string, *tlsCandidate)) {
-		for _, c := range a.all {
-			add(c.host, c)
-		}
-	}, (*tlsCandidate).compare), m.giveTLS)
-	of := &ofCertificates{hosts: m.hosts.List(func(at *derive.Reads, host string) bool { paths, _ := m.linesOfHost.Get(at, host); return paths > 0 })}
-	m.hostsBelow = derive.GroupBy("hosts below", of.hosts.ByName, belowHost, func(a, b *Host) int { return cmp.Compare(a.Name, b.Name) })
-	of.used = derive.Each("certificates in use", derive.GroupBy("hosts of a certificate", m.tlsHosts, func(_ string, h *tlsHost, add func(Name, *tlsHost)) { add(h.secret, h) }, (*tlsHost).compare), m.use)
-	of.other = derive.One(m.graph, "default certificate", m.defaultCertificate)
-	return of
-}
-
-// deriveRoutes puts the routes together.
-func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCertificates) {
-	g := m.graph
-	paths := derive.GroupBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
-	ofKind := func(at *derive.Reads, kind networkingv1.PathType) []*Path { all, _ := paths.Get(at, kind); return all }
-	splits := derive.GroupBy("splits", m.lines, func(_ line, h held, add func(string, Canary)) {
-		if h.split.From != "" {
-			add(h.split.From, h.split)
-		}
-	}, func(a, b Canary) int { return cmp.Or(cmp.Compare(a.To, b.To), byAge(a.Ingress, b.Ingress)) })
-	canaries := derive.Sorted("sorted canaries", derive.Each("split", splits, func(_ *derive.Reads, _ string, all []Canary, was *Canary) (*Canary, bool) {
-		if was != nil && *was == all[0] {
-			return was, true
-		}
-		return &all[0], true
-	}), (*Canary).compare)
-	userlists := derive.Sorted("sorted users", derive.Each("lists of users", in.users, onlyLists), (*Userlist).compare)
-	backends := derive.Sorted("sorted backends", b.all, (*Backend).compare)
-	streams := derive.Sorted("sorted streams", b.streams, (*Backend).compare)
-	tcp := derive.Sorted("sorted TCP services", b.tcp, func(a, b *TCPService) int { return a.Backend.compare(b.Backend) })
-	certificates := derive.Sorted("sorted certificates", c.used, (*served).compare)
-	cas := derive.Sorted("sorted authorities", derive.Each("files of authorities", derive.GroupBy("authorities by file", m.authorities, byFile, (*authorities).compare), first[string, *authorities]), (*authorities).compare)
-	files := derive.One(g, "files", func(at *derive.Reads, _ *files) *files {
-		return newFiles(certificates.Get(at), cas.Get(at), c.other.Get(at))
-	})
-	m.routes = derive.One(g, "routes", func(at *derive.Reads, was *Routes) *Routes {
-		f := files.Get(at)
-		r := &Routes{
-			Hosts: c.hosts.Hosts.Get(at), Wildcards: c.hosts.Wildcards(at), Canaries: canaries.Get(at),
-			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: m.refused.Get(at),
-			Exact: ofKind(at, networkingv1.PathTypeExact), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
-			Certificates: f.certificates, DefaultCertificate: f.other, Files: f.all, FileOwners: f.owners, Expiry: f.expiry,
-		}
-		if h, ok := m.lines.Get(at, line{}); ok {
-			r.Default, r.DefaultOf = h.serves, h.ing
-		}
-		if a, ok := of.operator.Get(at, struct{}{}); ok {
-			if _, ok := b.all.Get(at, a.noRoute); ok {
-				r.NoRoute = a.noRoute
-			}
-		}
-		r.makeItems(was)
-		return r
-	})
-}
-
-// files are the files that are made without a template.
-type files struct {
-	certificates []*TLSCertificate
-	other        string
-	all          []dataplane.File
-	owners       map[dataplane.Position][]any
-	expiry       time.Time
-}
-
-func newFiles(certificates []*served, cas []*authorities, other *checkedSecret) *files {
-	f := &files{owners: map[dataplane.Position][]any{}}
-	add := func(file dataplane.File, secret *corev1.Secret) {
-		f.all = append(f.all, file)
-		f.owners[dataplane.Position{Kind: file.Kind, Name: file.Name}] = []any{secret}
-	}
-	expires := func(when time.Time) {
-		if f.expiry.IsZero() || when.Before(f.expiry) {
-			f.expiry = when
-		}
-	}
-	for _, c := range certificates {
-		if len(c.Hosts) > 0 { // without server names HAProxy would use it for all names in it
-			f.certificates = append(f.certificates, &c.TLSCertificate)
-		}
-		add(c.file, c.Secret)
-		expires(c.until)
-	}
-	for _, a := range cas {
-		add(a.file, a.secret)
-	}
-	if other != nil && other.file != "" {
-		f.other = other.file
-		add(dataplane.File{Kind: dataplane.Certificate, Name: other.file, Content: other.use().Content}, other.checked.Secret)
-		expires(other.use().NotAfter)
-	}
-	slices.SortFunc(f.all, compareFiles)
-	return f
 }

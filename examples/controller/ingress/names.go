@@ -1,15 +1,12 @@
 package ingress
 
 import (
-	"cmp"
 	"fmt"
-	"iter"
 	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
-	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
@@ -80,28 +77,6 @@ func pathTypeProblem(kind *networkingv1.PathType) string {
 		}
 	}
 	return fmt.Sprintf("%q is not known: write Prefix, Exact or ImplementationSpecific", short(string(*kind)))
-}
-
-// hostsOf yields the hosts that an Ingress claims.
-func hostsOf(ing *networkingv1.Ingress) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		if ing.Spec.DefaultBackend != nil && !yield(claims.AnyHost) {
-			return
-		}
-		for i := range ing.Spec.Rules {
-			host := ing.Spec.Rules[i].Host
-			if host != claims.AnyHost && !yield(cmp.Or(host, claims.AnyHost)) {
-				return
-			}
-		}
-		for i := range ing.Spec.TLS {
-			for _, host := range ing.Spec.TLS[i].Hosts {
-				if host != "" && host != claims.AnyHost && !yield(host) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // fieldPath names a part of an Ingress. Most are never printed, so the text is made
