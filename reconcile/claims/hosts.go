@@ -40,7 +40,8 @@ type Hosts struct {
 // with an object, and which hosts: names, wildcards and [AnyHost], also several times. It must
 // depend only on its arguments. Other texts are skipped, and so is an object without a
 // namespace.
-func NewHosts[K comparable, V any](g *derive.Graph, from *derive.Collection[K, V], claims func(K, V) (Claimant, iter.Seq[string]), opts HostOptions) *Hosts {
+func NewHosts[K comparable, V any](g *derive.Graph, from *derive.Collection[K, V],
+	claims func(K, V) (Claimant, iter.Seq[string]), opts HostOptions) *Hosts {
 	h, s := &Hosts{opts: opts}, &splitter{}
 	yield := s.yield
 	byHost := derive.GroupBy("claims of hosts", from, func(k K, v V, add func(string, Claimant)) {
@@ -62,6 +63,7 @@ type splitter struct {
 	more map[string]bool // former ones; nil: none
 }
 
+// yield takes a host, and wants more.
 func (s *splitter) yield(host string) bool {
 	if host == s.last || s.more[host] || host != AnyHost && !IsHost(host) {
 		return true

@@ -33,7 +33,9 @@ func (w *world) start(earlier map[string]string) {
 	}
 	w.g, w.earlier = derive.New(), earlier
 	w.routes = derive.NewInput[string, *route](w.g, "routes")
-	w.hosts = claims.NewHosts(w.g, w.routes.Collection, claimsOf, claims.HostOptions{Shared: w.shared, Earlier: func(host string) string { return w.earlier[host] }})
+	w.hosts = claims.NewHosts(w.g, w.routes.Collection, claimsOf, claims.HostOptions{
+		Shared: w.shared, Earlier: func(host string) string { return w.earlier[host] },
+	})
 	w.list = w.hosts.List(func(*derive.Reads, string) bool { return false })
 	for name, r := range all {
 		w.routes.Set(name, r)

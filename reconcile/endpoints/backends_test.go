@@ -34,23 +34,32 @@ func nameOf(o metav1.Object) types.NamespacedName {
 
 func newCluster(opts endpoints.Options) *cluster {
 	g := derive.New()
-	c := &cluster{g: g, services: derive.NewInput[string, *corev1.Service](g, "Service"), slices: derive.NewInput[types.NamespacedName, *discoveryv1.EndpointSlice](g, "EndpointSlice")}
+	c := &cluster{g: g, services: derive.NewInput[string, *corev1.Service](g, "Service")}
+	c.slices = derive.NewInput[types.NamespacedName, *discoveryv1.EndpointSlice](g, "EndpointSlice")
 	judge := endpoints.Judges(g, derive.NewInput[struct{}, *endpoints.Addresses](g, "addresses").Collection)
-	order := limits.OrderOf("order", c.services.Collection, func(backend string, s *corev1.Service) (string, string) { return s.Namespace, backend }, strings.Compare, cmp.Compare[string])
+	order := limits.OrderOf("order", c.services.Collection, func(backend string, s *corev1.Service) (string, string) {
+		return s.Namespace, backend
+	}, strings.Compare, cmp.Compare[string])
 	backends := endpoints.NewBackends(c.services.Collection, func(_ *derive.Reads, s *corev1.Service) endpoints.Port {
 		port, _ := endpoints.FindPort(s, "http", 0, 10)
 		return endpoints.Port{Of: nameOf(s), Service: s, Port: port}
 	}, c.slices.Collection, judge, order, opts)
-	c.servers = derive.Each("servers", c.services.Collection, func(at *derive.Reads, backend string, _ *corev1.Service, was endpoints.Served) (endpoints.Served, bool) {
+	serve := func(at *derive.Reads, backend string, _ *corev1.Service, was endpoints.Served) (endpoints.Served, bool) {
 		return backends.Serve(at, backend, was.Slots)
-	})
+	}
+	c.servers = derive.Each("servers", c.services.Collection, serve)
 	c.refused = limits.Refusals(g)
 	return c
 }
 
+func service(namespace, name string) *corev1.Service {
+	return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
+}
+
 // set gives a Service these endpoints.
 func (c *cluster) set(namespace, name string, addresses ...string) {
-	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
+	svc := service(namespace, name)
 	if old, ok := c.services.Get(nil, namespace+"_"+name); !ok || old == nil {
 		c.services.Set(namespace+"_"+name, svc)
 	}
@@ -108,7 +117,7 @@ func ExampleJudges() {
 }
 
 func ExampleFindPort() {
-	svc := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: "http", Port: 80}}}}
+	svc := service("shop", "web")
 	port, _ := endpoints.FindPort(svc, "", 80, 100)
 	fmt.Println(port.Name)
 	_, problem := endpoints.FindPort(svc, "grpc", 0, 100)
@@ -125,7 +134,8 @@ func TestEarlierServers(t *testing.T) {
 		return endpoints.Slots{"192.0.2.9:8080", "192.0.2.1:8080"}
 	}})
 	c.set("shop", "web", "192.0.2.1")
-	require.Equal(t, []string{"s1=" + endpoints.SpareAddress, "s2=192.0.2.1:8080", "s3=" + endpoints.SpareAddress, "s4=" + endpoints.SpareAddress}, c.accept("shop_web"))
+	const spare = "=" + endpoints.SpareAddress
+	require.Equal(t, []string{"s1" + spare, "s2=192.0.2.1:8080", "s3" + spare, "s4" + spare}, c.accept("shop_web"))
 }
 
 // TestNamespaceIsFull: the first backends of a namespace get its servers, and another
