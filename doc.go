@@ -24,6 +24,7 @@
 //     data.
 //
 // Controllers share [github.com/hapticsdk/haptic/reconcile/endpoints],
+// [github.com/hapticsdk/haptic/reconcile/claims],
 // [github.com/hapticsdk/haptic/reconcile/certs] and
 // [github.com/hapticsdk/haptic/reconcile/limits].
 //
@@ -34,7 +35,7 @@
 //	  -> reconcile/loop.go                        is triggered, acts at once, and then holds
 //	  -> k8swatch/feed.go                         sets the changed objects as inputs
 //	  -> k8swatch/derive/graph.go                 computes the items again that read them
-//	  -> examples/controller/ingress/backends.go  makes the backend: who serves keeps its server
+//	  -> reconcile/endpoints/backends.go          makes the servers: who serves keeps its server
 //	  -> reconcile/render/templates.go            renders the changed texts to a Config
 //	  -> dataplane/internal/diff/servers.go       finds the operation that changes the server
 //	  -> dataplane/internal/socket/apply.go       sends it to HAProxy as a command

@@ -14,6 +14,8 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/certs"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/observe"
@@ -107,7 +109,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	fs.IntVar(&c.spareBackends, "spare-backends", 256, "backends that wait in the HAProxy on this host for new Ingresses, which take one each and no reload; a reload frees them all; each takes 10 KB of HAProxy's memory; 0: none, and each new Service takes a reload; a Dataplane API has none")
 	fs.Func("shared-host", "`host` that all namespaces may use, where the others belong to the namespace that claimed them first; *.example.com: all names below it; *: all hosts; may be repeated", func(s string) error {
 		c.sharedHosts = append(c.sharedHosts, s)
-		return ingress.CheckSharedHost(s)
+		return claims.CheckShared(s)
 	})
 	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
@@ -139,7 +141,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 
 // usualWarning describes the default of -expiry-warning.
 func usualWarning() string {
-	return fmt.Sprintf("%s, or 1/%d of its life where that is shorter", ingress.UsualWarning, ingress.ShareOfLife)
+	return fmt.Sprintf("%s, or 1/%d of its life where that is shorter", certs.UsualWarning, certs.ShareOfLife)
 }
 
 func (c *config) check(rest []string) error {

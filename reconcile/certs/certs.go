@@ -5,9 +5,10 @@
 //   - [Checked.Check] keeps the last good certificate in use while a Secret has none that is
 //     valid: a bad renewal does not break a working site.
 //   - [Checked.Warnings] says what is wrong with it, and when that changes.
+//   - [Line] and [Except] keep a line of a crt-list within what HAProxy reads.
 //   - [Authorities] reads certificates of authorities.
 //
-// All are functions of their arguments. None keeps a state. Private keys never print.
+// None keeps a state beyond its arguments. Private keys never print.
 package certs
 
 import (

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // ExternalName returns the host of an ExternalName Service, as in DNS.
@@ -25,9 +27,9 @@ func ExternalNameProblem(j Judge, svc *corev1.Service, port int32) (field, reaso
 			return "spec.externalName", name + " " + reason
 		}
 	case name == "localhost" || strings.HasSuffix(name, ".localhost") || strings.HasPrefix(name, "localhost."):
-		return "spec.externalName", fmt.Sprintf("%q is this host", short(name))
+		return "spec.externalName", fmt.Sprintf("%q is this host", limits.Short(name))
 	case len(validation.IsDNS1123Subdomain(name)) > 0 || !HasName(name[strings.LastIndexByte(name, '.')+1:]): // 127.1 is an address
-		return "spec.externalName", fmt.Sprintf("%q is not a host name", short(svc.Spec.ExternalName))
+		return "spec.externalName", fmt.Sprintf("%q is not a host name", limits.Short(svc.Spec.ExternalName))
 	}
 	return "", ""
 }

@@ -92,7 +92,7 @@ func (e *collector) add(ip string, port uint16, is *discoveryv1.EndpointConditio
 	e.read++
 	addr, err := netip.ParseAddr(ip)
 	if err != nil || addr.Zone() != "" {
-		return fmt.Sprintf("%q is no IP address", short(ip))
+		return fmt.Sprintf("%q is no IP address", limits.Short(ip))
 	}
 	at := netip.AddrPortFrom(addr.Unmap(), port)
 	if why := e.judge.Problem(at.Addr(), at.Port()); why != "" {
@@ -128,7 +128,7 @@ func Unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.
 			p := &s.Ports[i]
 			name := `""`
 			if p.Name != nil {
-				name = fmt.Sprintf("%q", short(*p.Name))
+				name = fmt.Sprintf("%q", limits.Short(*p.Name))
 			}
 			if p.Port != nil {
 				name += fmt.Sprintf(" (%d)", *p.Port)
@@ -147,7 +147,7 @@ func Unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.
 	case count == 0 && len(svc.Spec.Selector) == 0:
 		return "", "its EndpointSlices have no endpoint, requests get 503: the Service has no selector, so that the cluster adds none", ""
 	case count == 0:
-		return "", fmt.Sprintf("no pod with the labels %s runs, requests get 503: see spec.selector and its pods", short(wants)), ""
+		return "", fmt.Sprintf("no pod with the labels %s runs, requests get 503: see spec.selector and its pods", limits.Short(wants)), ""
 	case len(names) == 0 && port.TargetPort.Type == intstr.String:
 		return fmt.Sprintf("spec.ports[%d].targetPort", at), fmt.Sprintf("no pod of the Service has a container port named %q, requests get 503: name one that they have, or give its number", port.TargetPort.StrVal), ""
 	case len(names) == 0:
@@ -158,15 +158,6 @@ func Unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.
 
 // maxNames bounds the names that a message lists.
 const maxNames = 5
-
-// short cuts a user's text to the length that a message can show.
-func short(s string) string {
-	const most = 80
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
 
 // firstEndpoints cuts slices to the first addresses behind a port. It reads at most
 // limit slices: each may have 100 ports, and no address. count is the number of

@@ -1,5 +1,10 @@
-// Package limits has budgets of a namespace as a table: rows with a name, a default and a
-// value. A flag sets them by name, and a page lists them.
+// Package limits bounds what one namespace takes of everything that is finite.
+//
+//   - A [Table] has the limits: rows with a name, a default and a value. A flag sets them by
+//     name, and a page lists them.
+//   - A [Budget] shares a limit among the items that ask for it. The first in an [Order] get it.
+//   - [Refuse] reports what is not served to the object whose owner can fix it, and [Refusals]
+//     collects the reports. One namespace cannot fill the list.
 package limits
 
 import (
@@ -76,6 +81,15 @@ func Figure(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Short cuts a user's text to the 80 bytes that a message can show.
+func Short(s string) string {
+	const most = 80
+	if len(s) > most {
+		return s[:most] + "…"
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package limits_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,4 +60,9 @@ func TestSet(t *testing.T) {
 		require.ErrorContains(t, table.Set(text), want, text)
 		require.Zero(t, n)
 	}
+}
+
+func ExampleShort() {
+	fmt.Println(limits.Short("a word"), len(limits.Short(strings.Repeat("x", 1000))))
+	// Output: a word 83
 }

@@ -22,8 +22,6 @@ func byAge(x, y *networkingv1.Ingress) int {
 		cmp.Compare(x.Namespace, y.Namespace), cmp.Compare(x.Name, y.Name))
 }
 
-func isSame(x, y *networkingv1.Ingress) bool { return x.Namespace == y.Namespace && x.Name == y.Name }
-
 // size is what an Ingress takes of its namespace.
 type size struct{ paths, bytes int }
 
@@ -150,55 +148,4 @@ func (m *measure) cut(ing *networkingv1.Ingress) (part *networkingv1.Ingress, re
 		}
 	}
 	return nil, fieldPath{}
-}
-
-// budget shares what a namespace may take of something among the items that ask for it. The
-// first in an order get it. It costs nothing while all asks together fit.
-type budget[K comparable] struct {
-	crowded *derive.Collection[string, bool]
-	shares  *derive.Collection[string, map[K]int]
-}
-
-// newBudget makes a budget of items of a collection. amount says what an item asks for, and of
-// which namespace. order lists the items of a namespace. whole: an item gets all or nothing.
-func newBudget[K comparable, V any](name string, from *derive.Collection[K, V], amount func(K, V) (namespace string, n int), order func(at *derive.Reads, namespace string) []K, limit int, whole bool) *budget[K] {
-	b := &budget[K]{}
-	sums := derive.Sum(name, from, func(k K, v V, add func(string, int)) { add(amount(k, v)) })
-	b.crowded = derive.Each(name+", crowded", sums, func(_ *derive.Reads, _ string, n int, _ bool) (bool, bool) { return true, n > limit })
-	b.shares = derive.Each(name+", shares", b.crowded, func(at *derive.Reads, namespace string, _ bool, _ map[K]int) (map[K]int, bool) {
-		shares, left := map[K]int{}, limit
-		for _, k := range order(at, namespace) {
-			v, ok := from.Get(at, k)
-			if !ok {
-				continue
-			}
-			_, n := amount(k, v)
-			if n > left {
-				n = left
-				if whole {
-					n = 0
-				}
-			}
-			shares[k], left = n, left-n
-		}
-		return shares, true
-	}).Equal(maps.Equal)
-	return b
-}
-
-// share returns how much of its ask an item gets.
-func (b *budget[K]) share(at *derive.Reads, namespace string, item K) int {
-	if crowded, _ := b.crowded.Get(at, namespace); !crowded {
-		return math.MaxInt
-	}
-	shares, _ := b.shares.Get(at, namespace)
-	return shares[item]
-}
-
-// namesOf returns the names of Ingresses, in their order.
-func namesOf(all []*networkingv1.Ingress) (names []Name) {
-	for _, ing := range all {
-		names = append(names, nameOf(ing))
-	}
-	return slices.Clip(names)
 }

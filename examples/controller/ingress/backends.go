@@ -3,20 +3,56 @@ package ingress
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
+
+// ofBackends are the collections of backends.
+type ofBackends struct {
+	all     *derive.Collection[string, *Backend]
+	streams *derive.Collection[string, *Backend]
+	tcp     *derive.Collection[uint16, *TCPService]
+}
+
+// deriveBackends finds the servers of backends.
+func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
+	order := limits.OrderOf("backends of a namespace", of.backends, func(_ string, all []*backendAsk) (string, *backendAsk) {
+		return all[0].ref.Namespace, all[0]
+	}, (*backendAsk).compare, cmp.Compare[string])
+	l := &m.Limits
+	m.backendBudget = limits.NewBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, 1 - boolToInt(isStream(name))
+	}, order, l.BackendsPerNamespace, limits.Whole)
+	m.optionBudget = limits.NewBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, all[0].options.Size()
+	}, order, l.OptionBytesPerNamespace, limits.Whole)
+	m.rateBudget = limits.NewBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
+		return all[0].ref.Namespace, all[0].options.Addresses()
+	}, order, l.RateAddressesPerNamespace, limits.Whole)
+	m.backendAsks = of.backends
+	m.servers = endpoints.NewBackends(of.backends, m.portOf, m.Slices.Collection, m.judge, order, endpoints.Options{
+		PerBackend: l.ServersPerBackend, PerNamespace: l.ServersPerNamespace, Spare: m.SpareServers,
+		Earlier: func(backend string) endpoints.Slots { return m.earlier.slots[backend] },
+	})
+	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
+	return &ofBackends{all: derive.Each("backends", of.backends, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
+}
+
+func addBackends(all []*backendAsk, add func(string, *backendAsk)) {
+	for _, b := range all {
+		add(b.backend, b)
+	}
+}
 
 // portRef is a reference to a port of a Service.
 type portRef struct {
@@ -79,7 +115,7 @@ func (r *reading) backendFor(ing *networkingv1.Ingress, field fieldPath, ref por
 	case p.missing && ing == r.ing:
 		r.missing = append(r.missing, missing{field, p, ref.Name.Name})
 	default:
-		tellOnce(r.at, "Ingress", ing, reconcile.Refusal{Field: field.sub(p.end).String(), Reason: p.reason, Warning: p.served})
+		limits.RefuseOnce(r.at, "Ingress", ing, reconcile.Refusal{Field: field.sub(p.end).String(), Reason: p.reason, Warning: p.served})
 	}
 	if name == "" {
 		return "", false
@@ -107,7 +143,7 @@ func (m *Model) findBackend(at *derive.Reads, ref portRef, options *annotation.O
 		}
 	}
 	port := cmp.Or(wanted.Name, strconv.Itoa(int(wanted.Number)))
-	svc, used, p := m.findPort(at, ref, port, end)
+	svc, used, p := m.findPort(at, ref, end)
 	if used != nil {
 		port = strconv.Itoa(int(used.Port))
 	}
@@ -123,7 +159,7 @@ func (m *Model) findBackend(at *derive.Reads, ref portRef, options *annotation.O
 }
 
 // findPort finds the Service and its port. Both are nil if there are none.
-func (m *Model) findPort(at *derive.Reads, ref portRef, port, end string) (svc *corev1.Service, used *corev1.ServicePort, p *problem) {
+func (m *Model) findPort(at *derive.Reads, ref portRef, end string) (svc *corev1.Service, used *corev1.ServicePort, p *problem) {
 	svc, ok := m.Services.Get(at, ref.Name)
 	switch {
 	case !ok && m.isOut(at, "Service", ref.Name):
@@ -133,9 +169,9 @@ func (m *Model) findPort(at *derive.Reads, ref portRef, port, end string) (svc *
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
 		return svc, m.externalPort(at, svc, ref.port), nil
 	}
-	used, reason := m.portOf(svc, ref.port, port)
+	used, reason := endpoints.FindPort(svc, ref.port.Name, ref.port.Number, m.Limits.PortsPerService)
 	if used == nil {
-		p = &problem{end: end, reason: reason, served: len(svc.Spec.Ports) <= m.Limits.PortsPerService}
+		p = &problem{end: end, reason: "answers 503: " + reason, served: len(svc.Spec.Ports) <= m.Limits.PortsPerService}
 	}
 	return svc, used, p
 }
@@ -144,7 +180,7 @@ func (m *Model) findPort(at *derive.Reads, ref portRef, port, end string) (svc *
 // nil: the Service is refused.
 func (m *Model) externalPort(at *derive.Reads, svc *corev1.Service, wanted networkingv1.ServiceBackendPort) *corev1.ServicePort {
 	port := &corev1.ServicePort{Port: wanted.Number}
-	if found, _ := m.portOf(svc, wanted, ""); found != nil {
+	if found, _ := endpoints.FindPort(svc, wanted.Name, wanted.Number, m.Limits.PortsPerService); found != nil {
 		port = found
 	}
 	field, reason := "spec.type", ""
@@ -158,47 +194,10 @@ func (m *Model) externalPort(at *derive.Reads, svc *corev1.Service, wanted netwo
 		field, reason = endpoints.ExternalNameProblem(m.judge.Get(at), svc, port.Port)
 	}
 	if reason != "" {
-		tell(at, "Service", svc, reconcile.Refusal{Field: field, Reason: "answers 503: " + reason})
+		limits.Refuse(at, "Service", svc, reconcile.Refusal{Field: field, Reason: "answers 503: " + reason})
 		return nil
 	}
 	return port
-}
-
-// portOf finds a port among the usable ones of a Service.
-func (m *Model) portOf(svc *corev1.Service, wanted networkingv1.ServiceBackendPort, name string) (*corev1.ServicePort, string) {
-	limit := m.Limits.PortsPerService
-	ports := svc.Spec.Ports[:min(len(svc.Spec.Ports), limit)]
-	i := slices.IndexFunc(ports, func(p corev1.ServicePort) bool {
-		return wanted.Name == "" && p.Port == wanted.Number || wanted.Name != "" && p.Name == wanted.Name
-	})
-	switch {
-	case i >= 0:
-		return &ports[i], ""
-	case len(svc.Spec.Ports) > limit:
-		return nil, fmt.Sprintf("answers 503: Service %s/%s has %s ports, more than the %s that can be used (ports-per-service), and port %s is not among the first %[4]s",
-			svc.Namespace, svc.Name, figure(len(svc.Spec.Ports)), figure(limit), name)
-	}
-	if wanted == (networkingv1.ServiceBackendPort{}) {
-		return nil, fmt.Sprintf("answers 503: no port is named; Service %s/%s has %s", svc.Namespace, svc.Name, listPorts(ports))
-	}
-	return nil, fmt.Sprintf("answers 503: Service %s/%s has no port %s; it has %s", svc.Namespace, svc.Name, name, listPorts(ports))
-}
-
-// listPorts names the first ports of a Service.
-func listPorts(ports []corev1.ServicePort) string {
-	var list []string
-	for i, p := range ports {
-		if i == maxNames {
-			list = append(list, fmt.Sprintf("%d more", len(ports)-i))
-			break
-		}
-		if p.Name == "" {
-			list = append(list, strconv.Itoa(int(p.Port)))
-		} else {
-			list = append(list, fmt.Sprintf("%s (%d)", p.Name, p.Port))
-		}
-	}
-	return cmp.Or(strings.Join(list, ", "), "none")
 }
 
 // withService adds the options of a Service to those of an Ingress.
@@ -238,14 +237,14 @@ func equal(x, y *annotation.Options) bool { return x == y || x != nil && y != ni
 func (m *Model) backendProblem(at *derive.Reads, namespace, backend string) string {
 	words := append(strings.Split(backend, "_"), "", "", "")
 	switch service := words[1]; {
-	case m.backendBudget.share(at, namespace, backend) < 1:
+	case m.backendBudget.Share(at, namespace, backend) < 1:
 		return fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
 			namespace, figure(m.Limits.BackendsPerNamespace), namespace, service, words[2])
 	case words[3] == "":
-	case m.optionBudget.share(at, namespace, backend) == 0:
+	case m.optionBudget.Share(at, namespace, backend) == 0:
 		return fmt.Sprintf("annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
 			namespace, figure(m.Limits.OptionBytesPerNamespace), namespace, service)
-	case m.rateBudget.share(at, namespace, backend) == 0:
+	case m.rateBudget.Share(at, namespace, backend) == 0:
 		return fmt.Sprintf("rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
 			namespace, figure(m.Limits.RateAddressesPerNamespace), namespace, service, annotation.HAProxy)
 	}
@@ -258,158 +257,30 @@ func isStream(name string) bool {
 	return strings.HasPrefix(name, "TLS-") || !strings.Contains(name, "_")
 }
 
-// namedBackend is a backend with the oldest Ingress that names it.
-type namedBackend struct {
-	name  string
-	first *backendAsk
-}
-
-func (b namedBackend) compare(other namedBackend) int {
-	return cmp.Or(b.first.compare(other.first), cmp.Compare(b.name, other.name))
-}
-
-// pods are the endpoints behind a backend, before the limits of the namespace.
-type pods struct {
-	svc  *corev1.Service
-	port *corev1.ServicePort // nil: none can be used
-	ask  *backendAsk
-	size int // what reading them takes
-}
-
-// countPods finds the Service of a backend, and counts what reading its endpoints takes.
-func (m *Model) countPods(at *derive.Reads, _ string, all []*backendAsk, _ *pods) (*pods, bool) {
-	ask := all[0]
-	svc, used, _ := m.findPort(at, ask.ref, "", "")
-	now := &pods{svc: svc, port: used, ask: ask}
-	if used != nil && svc.Spec.Type != corev1.ServiceTypeExternalName {
-		slices, _ := m.slicesOf.Get(at, ask.ref.Name)
-		now.size = sizeOfSlices(slices, used.Name)
-	}
-	return now, true
-}
-
-// sizeOfSlices counts the endpoints behind a port and the slices, without reading addresses.
-func sizeOfSlices(all []*discoveryv1.EndpointSlice, port string) (size int) {
-	for _, s := range all {
-		for i := range s.Ports {
-			if p := &s.Ports[i]; p.Name != nil && *p.Name == port || p.Name == nil && port == "" {
-				for j := range s.Endpoints {
-					size += len(s.Endpoints[j].Addresses)
-				}
-			}
-		}
-	}
-	return size + len(all)
-}
-
-// found are the addresses behind a backend that may serve.
-type found struct {
-	*pods
-	addresses   []string
-	read, total int // how many endpoints were read, and how many there are
-}
-
-// findPods reads the endpoints of a backend. It also reads those that are not ready, so
-// reading has bounds of its own: twice the servers of a backend, three times those of a
-// namespace.
-func (m *Model) findPods(at *derive.Reads, backend string, p *pods, _ *found) (*found, bool) {
-	now := &found{pods: p}
-	switch {
-	case p.port == nil:
-		return now, true
-	case p.svc.Spec.Type == corev1.ServiceTypeExternalName:
-		now.addresses = []string{net.JoinHostPort(endpoints.ExternalName(p.svc), strconv.Itoa(int(p.port.Port)))}
-		return now, true
-	}
-	ns := p.svc.Namespace
-	most := min(2*m.Limits.ServersPerBackend, m.readBudget.share(at, ns, backend))
-	if most <= 0 && p.size > 0 {
-		tell(at, "Service", p.svc, reconcile.Refusal{Reason: fmt.Sprintf("namespace %s has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", ns, m.Limits.ServersPerNamespace)})
-		return now, true
-	}
-	all, _ := m.slicesOf.Get(at, p.ask.ref.Name)
-	result := endpoints.Find(m.judge.Get(at), all, p.port.Name, most)
-	now.addresses, now.read, now.total = result.Addresses, result.Read, result.Total
-	m.tellEndpoints(at, p, all, &result)
-	return now, true
-}
-
-// tellEndpoints reports the endpoints behind a port of a Service. Each EndpointSlice gets its
-// refused endpoints. If there is no server and no refused endpoint, the Service gets the reason.
-func (m *Model) tellEndpoints(at *derive.Reads, p *pods, all []*discoveryv1.EndpointSlice, result *endpoints.Found) {
-	name := p.svc.Namespace + "/" + p.svc.Name
-	others := "no other endpoint of Service " + name + " is ready, requests get 503"
-	if len(result.Addresses) > 0 {
-		others = "the other endpoints of Service " + name + " serve"
-	}
-	for _, s := range result.Refused {
-		tell(at, "EndpointSlice", s.Slice, reconcile.Refusal{Field: s.Field, Reason: s.Reason + "; " + others, More: s.More})
-	}
-	if len(result.Addresses)+len(result.Refused) == 0 {
-		field, reason, detail := endpoints.Unusable(p.svc, p.port, all, result.Read)
-		tell(at, "Service", p.svc, reconcile.Refusal{Field: field, Reason: reason, Detail: detail, Warning: true}) // the backend exists, and no rule refuses a server
-	}
-}
-
-// serverAsk is how many servers a backend takes of its namespace.
-func (m *Model) serverAsk(_ string, f *found) (namespace string, n int) {
-	if f.svc == nil || f.svc.Spec.Type == corev1.ServiceTypeExternalName {
-		return "", 0
-	}
-	return f.svc.Namespace, min(len(f.addresses), m.Limits.ServersPerBackend)
+// portOf finds the port of a Service that a backend leads to.
+func (m *Model) portOf(at *derive.Reads, all []*backendAsk) endpoints.Port {
+	svc, used, _ := m.findPort(at, all[0].ref, "")
+	return endpoints.Port{Of: all[0].ref.Name, Service: svc, Port: used}
 }
 
 // serve makes a backend. Its endpoints keep their servers.
-func (m *Model) serve(at *derive.Reads, name string, f *found, was *Backend) (*Backend, bool) {
-	ask := f.ask
+func (m *Model) serve(at *derive.Reads, name string, all []*backendAsk, was *Backend) (*Backend, bool) {
+	ask := all[0]
 	if isStream(name) || m.backendProblem(at, ask.ref.Namespace, name) != "" {
 		return nil, false
 	}
-	now := &Backend{Name: name, Options: ask.options, Service: f.svc, Ingress: ask.ing}
-	return m.withServers(at, now, f, was), true
+	return m.withServers(at, Backend{Name: name, Options: ask.options, Ingress: ask.ing}, was), true
 }
 
 // withServers gives a backend its servers. Without a change it returns the last one.
-func (m *Model) withServers(at *derive.Reads, now *Backend, f *found, was *Backend) *Backend {
-	slots := m.earlier.slotsOf(now.Name)
+func (m *Model) withServers(at *derive.Reads, now Backend, was *Backend) *Backend {
 	if was != nil {
-		slots = was.slots
+		now.slots = was.slots
 	}
-	if now.slots = slots; f.svc != nil {
-		limit := m.Limits.ServersPerBackend
-		if f.svc.Spec.Type != corev1.ServiceTypeExternalName {
-			limit = min(limit, m.serverBudget.share(at, f.svc.Namespace, now.Name))
-			m.tellServers(at, f, limit)
-		}
-		now.slots = slots.Assign(f.addresses, limit)
-		now.Servers = now.slots.Servers(m.SpareServers)
-	}
-	if was != nil && was.equal(now) {
+	served, _ := m.servers.Serve(at, now.Name, now.slots)
+	now.Service, now.Servers, now.slots = served.Service, served.Servers, served.Slots
+	if was != nil && was.equal(&now) {
 		return was
 	}
-	return now
-}
-
-// tellServers reports endpoints that a limit keeps from serving.
-func (m *Model) tellServers(at *derive.Reads, f *found, limit int) {
-	has := len(f.addresses)
-	if f.read < f.total {
-		has = f.total
-	}
-	if f.port == nil || has <= limit && f.read == f.total {
-		return
-	}
-	reason := ""
-	switch l := &m.Limits; {
-	case limit == l.ServersPerBackend && len(f.addresses) >= limit:
-		reason = fmt.Sprintf("it has %s endpoints on port %d, more than the %s servers of a backend (servers-per-backend): %[3]s serve",
-			figure(has), f.port.Port, figure(limit))
-	case len(f.addresses) >= limit:
-		reason = fmt.Sprintf("it has %s endpoints on port %d, and namespace %s has %s servers left of its %s (servers-per-namespace): %[4]s serve",
-			figure(has), f.port.Port, f.svc.Namespace, figure(limit), figure(l.ServersPerNamespace))
-	default:
-		reason = fmt.Sprintf("it has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
-			figure(f.total), f.port.Port, figure(f.read), figure(len(f.addresses)))
-	}
-	tell(at, "Service", f.svc, reconcile.Refusal{Reason: reason})
+	return &now
 }

@@ -14,16 +14,59 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/certs"
+	"github.com/hapticsdk/haptic/reconcile/claims"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
-// UsualWarning and ShareOfLife say how long before its end a certificate is warned of: 7 days,
-// or a sixth of a life below 42 days. Tools renew when a third is left, so a warning means
-// that they did not.
-const UsualWarning, ShareOfLife = certs.UsualWarning, certs.ShareOfLife
+// ofCertificates are the collections of certificates.
+type ofCertificates struct {
+	used  *derive.Collection[Name, *served]
+	other derive.Value[*checkedSecret] // for names without one
+}
+
+// deriveCertificates gives hosts their certificates.
+func (m *Model) deriveCertificates() *ofCertificates {
+	named := derive.GroupBy("Secrets named", m.mine, nameSecrets, byAge)
+	order := limits.OrderOf("Secrets of a namespace", named, func(of Name, all []*networkingv1.Ingress) (string, *networkingv1.Ingress) {
+		return of.Namespace, all[0]
+	}, byAge, func(a, b Name) int { return cmp.Compare(a.Name, b.Name) })
+	m.secretBudget = limits.NewBudget("number of Secrets", named, func(of Name, _ []*networkingv1.Ingress) (string, int) {
+		return of.Namespace, 1
+	}, order, m.Limits.SecretsPerNamespace, limits.Whole)
+	m.certificates = derive.Each("certificates", named, m.check)
+	derive.Each("useless certificates", m.certificates, m.tellUnusable)
+	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
+	m.mustCover = derive.GroupBy("hosts to cover", asks, func(_ Name, a *tlsAsks, add func(Name, mustCover)) {
+		for _, c := range a.covers {
+			add(c.secret, c)
+		}
+	}, func(a, b mustCover) int { return cmp.Compare(a.host, b.host) })
+	m.tlsHosts = derive.Each("certificates of hosts", derive.GroupBy("candidates for certificates", asks, func(_ Name, a *tlsAsks, add func(string, *tlsCandidate)) {
+		for _, c := range a.all {
+			add(c.host, c)
+		}
+	}, (*tlsCandidate).compare), m.giveTLS)
+	m.listing = m.hosts.List(func(at *derive.Reads, host string) bool {
+		paths, _ := m.linesOfHost.Get(at, host)
+		return paths > 0
+	})
+	of := &ofCertificates{}
+	of.used = derive.Each("certificates in use", derive.GroupBy("hosts of a certificate", m.tlsHosts, func(_ string, h *tlsHost, add func(Name, *tlsHost)) {
+		add(h.secret, h)
+	}, (*tlsHost).compare), m.use)
+	of.other = derive.One(m.graph, "default certificate", m.defaultCertificate)
+	return of
+}
 
 // certificateName returns the file name for a Secret.
 func certificateName(secret Name) string {
 	return dataplane.FileName(dataplane.Certificate, secret.Namespace+"_"+secret.Name)
+}
+
+// secretOfFile is the reverse of certificateName. No name of Kubernetes has "_".
+func secretOfFile(file string) Name {
+	namespace, name, _ := strings.Cut(strings.TrimSuffix(file, ".pem"), "_")
+	return Name{Namespace: namespace, Name: strings.ReplaceAll(name, "_", ".")}
 }
 
 // isForTLS reports whether a Secret may have a certificate for clients. Secrets of type
@@ -45,11 +88,9 @@ func nameSecrets(name Name, ing *networkingv1.Ingress, add func(Name, *networkin
 
 // checkedSecret is the checked content of a Secret.
 type checkedSecret struct {
-	file    string
+	file    string // "": the Secret has no certificate
 	checked certs.Checked
-	next    time.Time // when the dates change what is to say
-	problem string    // why it cannot be used, unless the Secret itself is at fault
-	why     bool      // the Secret cannot be used: it is reported there
+	problem string // why it cannot be used, unless the Secret itself is at fault
 }
 
 // use is the certificate that clients get; nil: none.
@@ -58,7 +99,7 @@ func (c *checkedSecret) use() *certs.Certificate { return c.checked.InUse }
 // check reads a Secret that Ingresses name. A certificate in use stays in use while the Secret
 // has none that is valid, so a bad renewal does not break a working site.
 func (m *Model) check(at *derive.Reads, name Name, _ []*networkingv1.Ingress, was *checkedSecret) (*checkedSecret, bool) {
-	if m.secretBudget.share(at, name.Namespace, name) < 1 {
+	if m.secretBudget.Share(at, name.Namespace, name) < 1 {
 		return &checkedSecret{problem: fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",
 			name.Namespace, figure(m.Limits.SecretsPerNamespace), name)}, true
 	}
@@ -73,19 +114,16 @@ func (m *Model) checkSecret(at *derive.Reads, name Name, file string, was *check
 	case !isForTLS(secret):
 		return &checkedSecret{problem: fmt.Sprintf("there is no Secret %s of type %s", name, corev1.SecretTypeTLS)}
 	}
-	var before certs.Checked
-	former := m.earlier.certificate(file)
+	now := &checkedSecret{}
 	if was != nil {
-		before = was.checked
+		now.checked = was.checked
 	}
-	now := &checkedSecret{checked: before.Check(file, secret, former, m.Limits.CertificatesPerSecret, m.now(at))}
+	now.checked = now.checked.Check(file, secret, m.earlier.files[file], m.Limits.CertificatesPerSecret, m.now(at))
 	if now.use() != nil {
 		now.file = file
 	}
-	if !m.AnyTime {
-		_, now.next = now.checked.Warnings(at.Now(), m.ExpiryWarning)
-		at.Again(now.next)
-	}
+	_, next := now.checked.Warnings(m.now(at), m.ExpiryWarning)
+	at.Again(next)
 	return now
 }
 
@@ -105,6 +143,10 @@ type tlsCandidate struct {
 	host   string
 	secret Name
 	of     *checkedSecret // nil: the Secret cannot be used
+}
+
+func (c *tlsCandidate) asks() claims.Holder[Name] {
+	return claims.Holder[Name]{By: claimantOf(c.ing), Serves: c.secret}
 }
 
 func (c *tlsCandidate) compare(other *tlsCandidate) int {
@@ -144,7 +186,7 @@ func (m *Model) readTLS(at *derive.Reads, name Name, all []*networkingv1.Ingress
 		hosts := t.Hosts
 		if cert != nil && len(hosts) == 0 && !read[t.SecretName] {
 			read[t.SecretName] = true // reading them a second time would change nothing
-			hosts = cert.use().Names[:min(len(cert.use().Names), maxWords)]
+			hosts = cert.use().Names[:min(len(cert.use().Names), certs.MaxNames)]
 			if len(ing.Spec.TLS) == 1 {
 				for i := range ing.Spec.Rules {
 					if host := ing.Spec.Rules[i].Host; host != "" {
@@ -154,11 +196,11 @@ func (m *Model) readTLS(at *derive.Reads, name Name, all []*networkingv1.Ingress
 			}
 		}
 		for _, host := range hosts {
-			if problem := hostProblem(host); problem != "" {
+			if problem := claims.HostProblem(host); problem != "" {
 				if cert != nil {
 					refuse(at, ing, field.sub(".hosts"), problem)
 				}
-			} else if problem := m.notOwned(at, host, name.Namespace); problem == "" {
+			} else if problem := m.hosts.NotOwned(at, host, name.Namespace); problem == "" {
 				asks.all = append(asks.all, &tlsCandidate{ing, len(asks.all), field, host, of, cert})
 			} else if cert != nil {
 				refuse(at, ing, field.sub(".hosts"), problem)
@@ -191,34 +233,23 @@ func (m *Model) usable(at *derive.Reads, ing *networkingv1.Ingress, field fieldP
 
 // tlsHost is a host with its certificate.
 type tlsHost struct {
-	host   string
-	secret Name
-	cert   *checkedSecret
-	ing    *networkingv1.Ingress
-	place  int
-	field  fieldPath
-	memory holder
+	*tlsCandidate
+	memory claims.Holder[Name]
 }
 
 func (h *tlsHost) compare(other *tlsHost) int {
-	return cmp.Or(byAge(h.ing, other.ing), cmp.Compare(h.place, other.place), cmp.Compare(h.host, other.host))
+	return cmp.Or(h.tlsCandidate.compare(other.tlsCandidate), cmp.Compare(h.host, other.host))
 }
 
 // giveTLS gives a host one of the certificates that Ingresses ask for.
 func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost) (*tlsHost, bool) {
-	had := holder{serves: m.earlier.tls(host)}
+	had := m.earlier.tls[host]
 	if was != nil {
 		had = was.memory
 	}
 	all = m.orLast(at, host, all, was, had)
-	var first *tlsCandidate
-	best := 3
-	for _, c := range all {
-		if t := turn(c.ing, c.of.file, had); t < best {
-			first, best = c, t
-		}
-	}
-	if first == nil {
+	first, ok := claims.First(had, all, (*tlsCandidate).asks)
+	if !ok {
 		return nil, false
 	}
 	for _, c := range all {
@@ -230,30 +261,27 @@ func (m *Model) giveTLS(at *derive.Reads, host string, all []*tlsCandidate, was 
 			refuse(at, c.ing, c.field.sub(".hosts"), fmt.Sprintf("%s is served with Secret %s, %s", host, first.secret, why))
 		}
 	}
-	return &tlsHost{host, first.secret, first.of, first.ing, first.place, first.field, m.remember(at, had, holder{first.ing, first.of.file, first.secret})}, true
+	return &tlsHost{first, had.Then(first.asks(), m.isAway(at, had.By))}, true
 }
 
 // orLast returns the candidates whose Secret can be used. For the others it keeps the Secret
 // that serves the host, while that exists.
-func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost, had holder) (usable []*tlsCandidate) {
+func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *tlsHost, had claims.Holder[Name]) (usable []*tlsCandidate) {
 	for _, c := range all {
 		if c.of != nil {
 			usable = append(usable, c)
 			continue
 		}
-		last := had.secret
-		if name, ours := strings.CutPrefix(strings.TrimSuffix(had.serves, ".pem"), c.ing.Namespace+"_"); last == (Name{}) && ours {
-			last = Name{Namespace: c.ing.Namespace, Name: strings.ReplaceAll(name, "_", ".")}
-		}
+		last := had.Serves
 		named := slices.ContainsFunc(all, func(o *tlsCandidate) bool { return o.of != nil && o.secret == last })
-		if last.Namespace != c.ing.Namespace || certificateName(last) != had.serves || last == c.secret || named {
+		if last.Namespace != c.ing.Namespace || last == c.secret || named {
 			continue
 		}
 		var before *checkedSecret
 		if was != nil && was.secret == last {
-			before = was.cert
+			before = was.of
 		}
-		if cert := m.checkSecret(at, last, had.serves, before); cert.file != "" {
+		if cert := m.checkSecret(at, last, certificateName(last), before); cert.file != "" {
 			warn(at, c.ing, c.field.sub(".secretName"), fmt.Sprintf("until Secret %s can be used, Secret %s serves %s", c.secret, last, host))
 			kept := *c
 			kept.of, kept.secret = cert, last
@@ -262,11 +290,6 @@ func (m *Model) orLast(at *derive.Reads, host string, all []*tlsCandidate, was *
 	}
 	return usable
 }
-
-// maxLine bounds the TLS hosts of a certificate, in bytes. Their line of the crt-list
-// must fit into a runtime command of HAProxy, which has 16,384 bytes in all. maxWords
-// bounds the words of the line.
-const maxLine, maxWords = 12_000, 1900
 
 // served is a certificate in use: its line of the crt-list, and its file.
 type served struct {
@@ -280,23 +303,20 @@ func (s *served) compare(other *served) int { return cmp.Compare(s.File, other.F
 // use makes the line of a certificate, and reports its dates and the hosts that it does not
 // cover.
 func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*served, bool) {
-	cert := all[0].cert
+	cert := all[0].of
 	use := cert.use()
 	now := &served{TLSCertificate: TLSCertificate{File: cert.file, Secret: cert.checked.Secret}, until: use.NotAfter}
 	now.file = dataplane.File{Kind: dataplane.Certificate, Name: cert.file, Content: use.Content}
-	bytes := 0
+	var line certs.Line
 	var misfits []string
 	for _, h := range all {
-		if problem := m.fullLine(name, len(now.Hosts), bytes+len(h.host)+1); problem != "" {
-			refuse(at, h.ing, h.field.sub(".hosts"), problem+fmt.Sprintf(": %s is not served with it", h.host))
-			continue
-		}
-		now.Hosts, bytes = append(now.Hosts, h.host), bytes+len(h.host)+1
-		if !use.Covers(h.host) {
+		if problem := line.Add(h.host, m.Limits.HostsPerSecret); problem != "" {
+			refuse(at, h.ing, h.field.sub(".hosts"), fmt.Sprintf("Secret %s is %s: %s is not served with it", name, problem, h.host))
+		} else if !use.Covers(h.host) {
 			misfits = append(misfits, h.host)
 		}
 	}
-	slices.Sort(now.Hosts)
+	now.Hosts = slices.Sorted(slices.Values(line.Hosts))
 	now.Except = m.exceptions(at, name.Namespace, now.Hosts)
 	m.tellDates(at, cert)
 	m.tellMisfits(at, name, cert, misfits)
@@ -308,22 +328,11 @@ func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*
 
 func sameContent(x, y []byte) bool { return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0]) }
 
-// fullLine says why a certificate takes no further host.
-func (m *Model) fullLine(secret Name, hosts, bytes int) string {
-	switch {
-	case hosts >= min(m.Limits.HostsPerSecret, maxWords):
-		return fmt.Sprintf("Secret %s is used for %s TLS hosts, the most that one can have (hosts-per-secret)", secret, figure(hosts))
-	case bytes > maxLine:
-		return fmt.Sprintf("Secret %s is used for %s TLS hosts, and HAProxy reads %s bytes of them", secret, figure(hosts), figure(maxLine))
-	}
-	return ""
-}
-
 // tellDates reports the problems of a Secret, once for all Ingresses that name it.
 func (m *Model) tellDates(at *derive.Reads, cert *checkedSecret) {
 	warnings, next := cert.checked.Warnings(m.now(at), m.ExpiryWarning)
 	for _, w := range warnings {
-		tell(at, "Secret", cert.checked.Secret, reconcile.Refusal{Reason: w.Reason, Warning: !w.Refused})
+		limits.Refuse(at, "Secret", cert.checked.Secret, reconcile.Refusal{Reason: w.Reason, Warning: !w.Refused})
 	}
 	at.Again(next)
 }
@@ -345,7 +354,7 @@ func (m *Model) tellMisfits(at *derive.Reads, name Name, cert *checkedSecret, mi
 	}
 	slices.Sort(misfits)
 	if misfits = slices.Compact(misfits); len(misfits) > 0 {
-		tell(at, "Secret", cert.checked.Secret, reconcile.Refusal{Warning: true, Reason: fmt.Sprintf(
+		limits.Refuse(at, "Secret", cert.checked.Secret, reconcile.Refusal{Warning: true, Reason: fmt.Sprintf(
 			"the certificate is for %s, and not for %s, for which Ingresses name it: clients refuse it there", some(cert.use().Names), some(misfits))})
 	}
 }
@@ -359,43 +368,15 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// maxExceptions and maxExceptionBytes bound the exceptions from the wildcards of a
-// certificate. All are in its line of the crt-list, beside the names that maxLine and
-// maxWords bound. For further names HAProxy answers with the wildcard's certificate;
-// requests still go to their own backends.
-const maxExceptions, maxExceptionBytes = 100, 2_500
-
 // exceptions are the names below the wildcards of a certificate that belong to another
 // namespace and have no certificate.
 func (m *Model) exceptions(at *derive.Reads, namespace string, hosts []string) (all []string) {
 	for _, host := range hosts {
-		parent, is := strings.CutPrefix(host, "*.")
-		if !is {
-			continue
-		}
-		below, _ := m.hostsBelow.Get(at, parent)
-		for _, h := range below {
-			if h.Namespace == everybody || h.Namespace == namespace {
-				continue
-			}
+		for _, h := range m.listing.Below(at, host, namespace) {
 			if _, has := m.tlsHosts.Get(at, h.Name); !has {
 				all = append(all, h.Name)
 			}
 		}
 	}
-	slices.Sort(all)
-	bytes := 0
-	for i, name := range all {
-		if bytes += len(name) + 2; i == maxExceptions || bytes > maxExceptionBytes {
-			return all[:i:i]
-		}
-	}
-	return all
-}
-
-// belowHost adds a host to those below its parent.
-func belowHost(_ string, h *Host, add func(string, *Host)) {
-	if _, parent, ok := strings.Cut(h.Name, "."); ok && !strings.HasPrefix(h.Name, "*.") {
-		add(parent, h)
-	}
+	return certs.Except(all)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // ControllerName is spec.controller of our IngressClasses.
@@ -61,7 +62,7 @@ func (m *Model) readClasses(at *derive.Reads, _ *classes) *classes {
 	all := m.sortedClasses.Get(at)
 	for _, class := range all {
 		if name := class.Spec.Controller; name != ControllerName && annotation.Near(name, ControllerName) {
-			tell(at, "IngressClass", class, reconcile.Refusal{Field: "spec.controller", Warning: true,
+			limits.Refuse(at, "IngressClass", class, reconcile.Refusal{Field: "spec.controller", Warning: true,
 				Reason: fmt.Sprintf("%q is not this controller, so that no Ingress of the class is served: write %q", name, ControllerName)})
 		}
 	}
@@ -73,7 +74,7 @@ func (m *Model) readClasses(at *derive.Reads, _ *classes) *classes {
 func (m *Model) isOurs(at *derive.Reads, _ Name, ing, _ *networkingv1.Ingress) (*networkingv1.Ingress, bool) {
 	ours, field, problem := m.classes.Get(at).judge(ing)
 	if problem != "" {
-		tell(at, "Ingress", ing, reconcile.Refusal{Field: field, Reason: problem, Warning: true})
+		limits.Refuse(at, "Ingress", ing, reconcile.Refusal{Field: field, Reason: problem, Warning: true})
 	}
 	return ing, ours
 }

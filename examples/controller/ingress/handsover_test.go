@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -30,7 +31,7 @@ func TestBadEditFreesNothing(t *testing.T) {
 					version++
 					ing.ResourceVersion, ing.Annotations = fmt.Sprint(version), map[string]string{"snippet": "# " + note}
 					for i, was := range w.ingresses {
-						if isSame(was, ing) {
+						if nameOf(was) == nameOf(ing) {
 							w.ingresses[i] = ing
 							return
 						}
@@ -54,7 +55,7 @@ func TestBadEditFreesNothing(t *testing.T) {
 				serves := func() string {
 					_, err := loop.Once(t.Context())
 					require.NoError(t, err)
-					for key, backend := range linesOf(loop.Validated(), "prefix.map") {
+					for key, backend := range claims.Entries(loop.Validated(), "prefix.map") {
 						if key == "x.test/" {
 							return backend
 						}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -162,7 +163,7 @@ func TestWildcardAfterANameBelow(t *testing.T) {
 	for range 2 {
 		r := w.build(t)
 		require.Equal(t, map[string]string{"a.x.test/a/": "evil", "*.x.test/": "shop"}, lines(r))
-		require.Equal(t, []Host{{"*.x.test", "shop"}, {"a.x.test", "evil"}}, values(r.Hosts), "b.x.test has no paths of its own")
+		require.Equal(t, []Host{{Name: "*.x.test", Namespace: "shop"}, {Name: "a.x.test", Namespace: "evil"}}, values(r.Hosts), "b.x.test has no paths of its own")
 		require.Equal(t, []string{"*.x.test"}, r.Certificates[0].Hosts)
 		require.Equal(t, []string{"a.x.test"}, r.Certificates[0].Except, "nor does it get the certificate")
 		w.restart(t, r)
@@ -235,7 +236,7 @@ func TestSharedHosts(t *testing.T) {
 	for range 2 {
 		r := w.build(t)
 		require.Equal(t, map[string]string{"x.test/": "shop", "=x.test/b": "aaa", "a.y.test/": "shop", "b.y.test/": "aaa"}, lines(r))
-		require.Equal(t, []Host{{"a.y.test", "*"}, {"b.y.test", "*"}, {"x.test", "*"}}, values(r.Hosts))
+		require.Equal(t, []Host{{Name: "a.y.test", Namespace: "*"}, {Name: "b.y.test", Namespace: "*"}, {Name: "x.test", Namespace: "*"}}, values(r.Hosts))
 		require.Equal(t, "Ingress aaa/web: spec.rules[0].http.paths[0].path: Prefix path x.test/ belongs to namespace shop, which claimed it first", r.Refused[0].String())
 		require.Len(t, r.Refused, 2)
 		w.restart(t, deployed)
@@ -268,19 +269,19 @@ func TestHostsInAnyOrder(t *testing.T) {
 		r := w.build(t)
 		claims, now := map[Host]bool{}, have(&w.hosts)
 		for _, ing := range w.ingresses {
-			claims[Host{cmpHost(ing), ing.Namespace}] = true
+			claims[Host{Name: cmpHost(ing), Namespace: ing.Namespace}] = true
 		}
 		for host, ns := range before {
-			if claims[Host{host, ns}] {
+			if claims[Host{Name: host, Namespace: ns}] {
 				require.Equal(t, ns, now[host], "step %d: %s", step, host)
 			}
 		}
 		for host, ns := range now {
-			require.True(t, claims[Host{host, ns}], "step %d: %s has %s and does not claim it", step, ns, host)
+			require.True(t, claims[Host{Name: host, Namespace: ns}], "step %d: %s has %s and does not claim it", step, ns, host)
 		}
 		for host, ns := range now {
 			for wildcard, owner := range before { // that has it still, with nobody below it but above the host
-				if strings.HasPrefix(wildcard, "*.") && strings.HasSuffix(host, wildcard[1:]) && host != wildcard && before[host] != ns && claims[Host{wildcard, owner}] && owner != ns {
+				if strings.HasPrefix(wildcard, "*.") && strings.HasSuffix(host, wildcard[1:]) && host != wildcard && before[host] != ns && claims[Host{Name: wildcard, Namespace: owner}] && owner != ns {
 					below := slices.ContainsFunc(slices.Collect(maps.Keys(before)), func(h string) bool {
 						return strings.HasPrefix(h, "*.") && h != host && strings.HasSuffix(host, h[1:]) && len(h) > len(wildcard)
 					})
@@ -300,7 +301,7 @@ func TestHostsInAnyOrder(t *testing.T) {
 // have says which namespace has which host.
 func have(h *Hosts) map[string]string {
 	if h.model != nil {
-		return maps.Collect(h.model.owners.All())
+		return maps.Collect(h.model.hosts.Owners.All())
 	}
 	if h.previous == nil {
 		return map[string]string{}
@@ -312,5 +313,5 @@ func cmpHost(ing *networkingv1.Ingress) string {
 	if host := ing.Spec.Rules[0].Host; host != "" {
 		return host
 	}
-	return anyHost
+	return claims.AnyHost
 }

@@ -122,7 +122,7 @@ func TestPathTypes(t *testing.T) {
 		path(prefix, "/", "a"), path(prefix, "/foo", "b"), path(prefix, "/bar/", "b"),
 		path(exact, "/foo", "a"), path(specific, "/im", "b")), rule("", path(prefix, "/any", "a")))).build()
 	require.Empty(t, r.Refused)
-	require.Equal(t, []Host{{"*", "ns"}, {"x.test", "ns"}}, values(r.Hosts))
+	require.Equal(t, []Host{{Name: "*", Namespace: "ns"}, {Name: "x.test", Namespace: "ns"}}, values(r.Hosts))
 	require.Equal(t, []Path{{Key: "x.test/foo", Backend: "ns_a_80"}}, bare(r.Exact))
 	require.Equal(t, []Path{
 		{Key: "*/any/", Backend: "ns_a_80"}, {Key: "x.test/", Backend: "ns_a_80"}, {Key: "x.test/bar/", Backend: "ns_b_80"}, {Key: "x.test/foo/", Backend: "ns_b_80"}, {Key: "x.test/im", Backend: "ns_b_80"},
@@ -161,8 +161,8 @@ func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
 			require.Equal(t, c.field, r.Refused[0].Field)
 			require.Contains(t, r.Refused[0].Reason, c.why)
 			require.Equal(t, []Path{{Key: "good.test/good/", Backend: "ns_a_80"}}, bare(r.Prefix))
-			require.Contains(t, values(r.Hosts), Host{"good.test", "ns"})
-			require.Subset(t, []Host{{"good.test", "ns"}, {"x.test", "ns"}}, values(r.Hosts), "a host is claimed also where its paths are refused")
+			require.Contains(t, values(r.Hosts), Host{Name: "good.test", Namespace: "ns"})
+			require.Subset(t, []Host{{Name: "good.test", Namespace: "ns"}, {Name: "x.test", Namespace: "ns"}}, values(r.Hosts), "a host is claimed also where its paths are refused")
 			require.Empty(t, r.Exact)
 		})
 	}
@@ -198,9 +198,9 @@ func TestDefaultBackendAndClasses(t *testing.T) {
 		return &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.IngressClassSpec{Controller: controller}}
 	}
 	w.classes = []*networkingv1.IngressClass{class("haptic", ControllerName), class("nginx", "k8s.io/ingress-nginx")}
-	require.Equal(t, []Host{{"old-style.test", "ns"}, {"ours.test", "ns"}}, values(w.build().Hosts))
+	require.Equal(t, []Host{{Name: "old-style.test", Namespace: "ns"}, {Name: "ours.test", Namespace: "ns"}}, values(w.build().Hosts))
 	w.classes[0].Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
-	require.Equal(t, []Host{{"none.test", "ns"}, {"old-style.test", "ns"}, {"ours.test", "ns"}}, values(w.build().Hosts))
+	require.Equal(t, []Host{{Name: "none.test", Namespace: "ns"}, {Name: "old-style.test", Namespace: "ns"}, {Name: "ours.test", Namespace: "ns"}}, values(w.build().Hosts))
 
 	def := ingress("default")
 	b := backendOf("b")

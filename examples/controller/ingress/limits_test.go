@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hapticsdk/haptic/reconcile"
 )
@@ -205,21 +203,6 @@ func TestLimitsAreFlags(t *testing.T) {
 		require.NotNil(t, row.Value)
 		require.Positive(t, row.Usual)
 	}
-}
-
-// TestHostNames: they are those of the API server.
-func TestHostNames(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for range 200_000 {
-		name := make([]byte, r.IntN(8))
-		for i := range name {
-			name[i] = "ab0-.-.A_*\n "[r.IntN(12)]
-		}
-		host := string(name)
-		require.Equal(t, len(validation.IsDNS1123Subdomain(strings.TrimPrefix(host, "*."))) == 0, hostProblem(host) == "", "%q", host)
-	}
-	require.Empty(t, hostProblem("*."+strings.Repeat("a", 253)))
-	require.NotEmpty(t, hostProblem(strings.Repeat("a", 254)))
 }
 
 // TestManySlices: slices with many ports and hardly an endpoint took 8.7 s of a render.

@@ -2,12 +2,24 @@ package ingress
 
 import (
 	"fmt"
-	"strings"
 
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/k8swatch/derive"
+	"github.com/hapticsdk/haptic/reconcile/claims"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
+
+// deriveLines gives lines to Ingresses.
+func (m *Model) deriveLines(of *ofAsks) {
+	m.lines = derive.Each("lines", of.candidates, m.give)
+	m.linesOfHost = derive.Sum("lines of a host", m.lines, func(_ line, h held, add func(string, int)) { add(h.host, 1) })
+	m.passedTo = derive.Sum("hosts passed through", m.lines, func(of line, h held, add func(string, int)) {
+		if of.kind == passedHost {
+			add(h.serves, 1)
+		}
+	})
+}
 
 // held is a line that an Ingress has.
 type held struct {
@@ -16,90 +28,51 @@ type held struct {
 	ing    *networkingv1.Ingress
 	serves string // the backend
 	split  Canary // zero: none
-	memory holder
+	memory claims.Holder[string]
 }
 
-// holder is who had a thing, and what served it. While that Ingress is quarantined, others may
-// be served, and get the thing only for the time being.
-type holder struct {
-	ing    *networkingv1.Ingress // nil: only an earlier configuration shows it
-	serves string                // a backend, or the file of a certificate
-	secret Name                  // of that file, if known
+// isAway reports whether the Ingress that has a thing is quarantined: others have it only for
+// the time being.
+func (m *Model) isAway(at *derive.Reads, by claims.Claimant) bool {
+	return by.Name != "" && m.isOut(at, by.Kind, Name{Namespace: by.Namespace, Name: by.Name})
 }
 
-// remember returns who has a thing from now on, for the next transaction.
-func (m *Model) remember(at *derive.Reads, was, now holder) holder {
-	if was.ing != nil && m.isOut(at, "Ingress", nameOf(was.ing)) {
-		return was
-	}
-	return now
-}
+func (c *candidate) namespace() string { return c.ing.Namespace }
 
-// turn orders those who want a thing: first those that are served with it as before, then the
-// one that had it, then all others by age. Otherwise a file whose name sorts first could take
-// a path from a live one. serves is what would serve it now, and had who had it before.
-func turn(ing *networkingv1.Ingress, serves string, had holder) int {
-	switch {
-	case had.serves == "" || had.serves == serves:
-		return 0
-	case had.ing != nil && isSame(had.ing, ing):
-		return 1
-	}
-	return 2
-}
-
-// why says why another Ingress has a thing.
-func why(first, ing *networkingv1.Ingress) string {
-	if byAge(first, ing) < 0 {
-		return "which is older"
-	}
-	return "which has it already"
+func (c *candidate) asks() claims.Holder[string] {
+	return claims.Holder[string]{By: claimantOf(c.ing), Serves: c.serves}
 }
 
 // give gives a line to one of the Ingresses that ask for it, and refuses it to the others. On
-// a host of all namespaces, the line belongs to the namespace that claimed it first.
+// a host of all namespaces, they may be of several.
 func (m *Model) give(at *derive.Reads, of line, all []*candidate, was held) (held, bool) {
 	had := was.memory
-	if had.serves == "" {
-		had.serves = m.earlier.holder(of)
+	if had.Serves == "" {
+		had = m.earlier.holders[of]
 	}
-	owner := ""
-	if m.isShared(all[0].host) && of.kind != passedHost {
-		owner = all[0].ing.Namespace
-		last, _, _ := strings.Cut(had.serves, "_")
-		for _, c := range all {
-			if c.ing.Namespace == last {
-				owner = last
-			}
-		}
-	}
-	var first *candidate
-	best := 3
-	fits := map[*candidate]bool{}
+	owner := claims.Owner(had.By.Namespace, all, (*candidate).namespace)
+	var fits []*candidate
 	for _, c := range all {
-		if owner != "" && c.ing.Namespace != owner {
+		problem := m.backendProblem(at, c.ing.Namespace, c.serves)
+		switch {
+		case c.ing.Namespace != owner:
 			refuse(at, c.ing, c.endOfField(), fmt.Sprintf("%s path %s belongs to namespace %s, which claimed it first", of.kind, of.key, owner))
-			continue
-		}
-		if problem := m.backendProblem(at, c.ing.Namespace, c.serves); problem != "" && of.kind != passedHost {
-			tellOnce(at, "Ingress", c.ing, refusalOf(c.field.sub(".backend"), problem))
-			continue
-		}
-		fits[c] = true
-		if t := turn(c.ing, c.serves, had); t < best {
-			first, best = c, t
+		case problem != "" && of.kind != passedHost:
+			limits.RefuseOnce(at, "Ingress", c.ing, refusalOf(c.field.sub(".backend"), problem))
+		default:
+			fits = append(fits, c)
 		}
 	}
-	for _, c := range all {
-		if c != first && fits[c] {
+	first, ok := claims.First(had, fits, (*candidate).asks)
+	if !ok {
+		return held{}, false
+	}
+	for _, c := range fits {
+		if c != first {
 			refuse(at, c.ing, c.endOfField(), of.taken(first.ing, c.ing))
 		}
 	}
-	if first == nil {
-		return held{}, false
-	}
-	now := held{line: of, host: first.host, ing: first.ing, serves: first.serves}
-	now.memory = m.remember(at, had, holder{ing: now.ing, serves: now.serves})
+	now := held{line: of, host: first.host, ing: first.ing, serves: first.serves, memory: had.Then(first.asks(), m.isAway(at, had.By))}
 	if first.split != nil {
 		now.split = *first.split
 	}
@@ -123,7 +96,11 @@ func (l line) taken(first, ing *networkingv1.Ingress) string {
 	if first == ing {
 		return what + " is given twice"
 	}
-	return fmt.Sprintf("%s belongs to Ingress %s/%s, %s", what, first.Namespace, first.Name, why(first, ing))
+	why := "which has it already"
+	if byAge(first, ing) < 0 {
+		why = "which is older"
+	}
+	return fmt.Sprintf("%s belongs to %s, %s", what, claimantOf(first), why)
 }
 
 // printed makes the entry of a line in a map. The default backend has none.

@@ -5,15 +5,14 @@
 // NewModel is a list of functions: each computes one kind of item, and a change computes
 // only the items again that read something which changed. In the order of the files:
 // classes.go says which Ingresses are ours, admission.go what their namespace has room for,
-// hosts.go who owns a host, paths.go what a path asks for, lines.go who gets it, backends.go
-// which servers it leads to, certificates.go and options.go what comes beside that, and
-// operator.go what the operator serves besides. routes.go has the result.
+// hosts.go who claims a host, paths.go what a path asks for, lines.go who gets it, backends.go
+// which servers it leads to, certificates.go, options.go and secrets.go what comes
+// beside that, and operator.go what the operator serves besides. routes.go has the result.
 package ingress
 
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +24,10 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
+	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // Name is the name of an object.
@@ -85,8 +87,8 @@ type Model struct {
 	Options
 	Inputs
 	graph   *derive.Graph
-	earlier *earlier // until the first configuration is accepted
-	last    *Routes  // of the open transaction; nil: none
+	earlier earlier // until the first configuration is accepted
+	last    *Routes // of the open transaction; nil: none
 
 	sortedClasses   derive.List[*networkingv1.IngressClass]
 	classes         derive.Value[*classes]
@@ -94,38 +96,32 @@ type Model struct {
 	bytesOfSpace    *derive.Collection[string, int]
 	room            *derive.Collection[string, *room]
 	mine            *derive.Collection[Name, *networkingv1.Ingress] // with what its namespace has room for
-	wildcardClaims  derive.List[*wildcardClaims]
-	allWildcards    derive.Value[map[string]wildcard]
-	hasWildcards    derive.Value[bool]
-	wildcards       *derive.Collection[string, wildcard]
-	owners          *derive.Collection[string, string] // namespaces, by host
+	hosts           *claims.Hosts
 	judge           derive.Value[endpoints.Judge]
-	slicesOf        *derive.Collection[Name, []*discoveryv1.EndpointSlice] // by Service
 	servicesOfSpace *derive.Collection[string, []string]
-	patterns        *budget[Name]
+	patterns        *limits.Budget[Name]
 	canaryOf        *derive.Collection[canaryPath, *canary]
 	hasCanaries     derive.Value[bool]
-	canaryBudget    *budget[Name]
+	canaryBudget    *limits.Budget[Name]
 	canaryUses      *derive.Collection[canaryPath, int]
 	userlists       *derive.Collection[secretRef, *users]
-	userBudget      *budget[secretRef]
+	userBudget      *limits.Budget[secretRef]
 	authorities     *derive.Collection[caRef, *authorities]
 	guesses         *derive.Collection[string, map[string]string]
-	backendBudget   *budget[string]
-	optionBudget    *budget[string]
-	rateBudget      *budget[string]
-	readBudget      *budget[string]
-	found           *derive.Collection[string, *found] // by backend
-	serverBudget    *budget[string]
+	backendBudget   *limits.Budget[string]
+	optionBudget    *limits.Budget[string]
+	rateBudget      *limits.Budget[string]
+	backendAsks     *derive.Collection[string, []*backendAsk]
+	servers         *endpoints.Backends
 	lines           *derive.Collection[line, held]
 	linesOfHost     *derive.Collection[string, int]
 	passedTo        *derive.Collection[string, int]
-	secretBudget    *budget[Name]
+	secretBudget    *limits.Budget[Name]
 	certificates    *derive.Collection[Name, *checkedSecret]
 	tlsHosts        *derive.Collection[string, *tlsHost]
 	mustCover       *derive.Collection[Name, []mustCover]
-	hostsBelow      *derive.Collection[string, []*Host]
-	spaces          derive.List[*refusals]
+	listing         *claims.Listing
+	refused         derive.Value[[]reconcile.Refusal]
 	routes          derive.Value[*Routes]
 }
 
@@ -138,11 +134,11 @@ func NewModel(g *derive.Graph, in Inputs, opts Options, previous *dataplane.Conf
 	asks := m.deriveAsks(ingresses)
 	backends := m.deriveBackends(asks)
 	m.deriveLines(asks)
-	backends.streams = derive.Each("streams", m.found, m.serveStream)
+	backends.streams = derive.Each("streams", asks.backends, m.serveStream)
 	certificates := m.deriveCertificates()
 	derive.Each("missing", derive.GroupBy("with missing Services", asks.ofIngress, onlyMissing, missing.compare), m.tellMissing)
 	derive.Each("unused canaries", derive.GroupBy("canary Ingresses", ingresses.all, onlyCanaries, (*annotated).compare), m.tellUnusedCanary)
-	m.deriveRefusals()
+	m.refused = limits.Refusals(g)
 	m.deriveRoutes(ingresses, asks, backends, certificates)
 	return m
 }
@@ -168,7 +164,7 @@ func (m *Model) Accept(r *Routes) error {
 	}
 	err := m.graph.Commit()
 	if err == nil {
-		m.last, m.earlier = nil, nil
+		m.last, m.earlier = nil, earlier{}
 	}
 	return err
 }
@@ -202,9 +198,12 @@ type ofIngresses struct {
 }
 
 // order lists the Ingresses of a namespace by age.
-func (o *ofIngresses) order(at *derive.Reads, namespace string) []Name {
+func (o *ofIngresses) order(at *derive.Reads, namespace string) (names []Name) {
 	all, _ := o.ordered.Get(at, namespace)
-	return namesOf(all)
+	for _, ing := range all {
+		names = append(names, nameOf(ing))
+	}
+	return names
 }
 
 // deriveIngresses finds the Ingresses that are ours, what their namespaces have room for, the
@@ -225,38 +224,13 @@ func (m *Model) deriveIngresses() *ofIngresses {
 	m.deriveHosts()
 	all := derive.Each("annotated", m.mine, readAnnotations)
 	of := &ofIngresses{all: all, ordered: ordered}
-	m.patterns = newBudget("patterns", all, weighPatterns, of.order, m.Limits.PatternsPerNamespace, false)
-	m.canaryBudget = newBudget("canaries of a namespace", all, countCanaries, of.order, m.Limits.CanariesPerNamespace, false)
+	m.patterns = limits.NewBudget("patterns", all, weighPatterns, of.order, m.Limits.PatternsPerNamespace, limits.Part)
+	m.canaryBudget = limits.NewBudget("canaries of a namespace", all, countCanaries, of.order, m.Limits.CanariesPerNamespace, limits.Part)
 	m.canaryOf = derive.Each("canaries", derive.GroupBy("canary paths", all, findCanaries, (*canary).compare), firstCanary)
 	some := derive.Sum("number of canaries", all, func(n Name, a *annotated, add func(struct{}, int)) { _, c := countCanaries(n, a); add(struct{}{}, c) })
 	m.hasCanaries = derive.One(g, "any canary", func(at *derive.Reads, _ bool) bool { _, has := some.Get(at, struct{}{}); return has })
 	m.deriveSecrets(of)
 	return of
-}
-
-// deriveSecrets reads the Secrets that annotations name.
-func (m *Model) deriveSecrets(of *ofIngresses) {
-	named := derive.GroupBy("users named", of.all, nameUserSecrets, byAge)
-	read := derive.Each("users read", named, m.readUsers)
-	type asking struct {
-		of secretRef
-		by *networkingv1.Ingress
-	}
-	ordered := derive.GroupBy("users by age", named, func(of secretRef, all []*networkingv1.Ingress, add func(string, asking)) {
-		add(of.Namespace, asking{of, all[0]})
-	}, func(a, b asking) int {
-		return cmp.Or(byAge(a.by, b.by), cmp.Compare(a.of.Name.Name, b.of.Name.Name), cmp.Compare(boolToInt(a.of.byKey), boolToInt(b.of.byKey)))
-	})
-	m.userBudget = newBudget("time of users", read, func(of secretRef, u *users) (string, int) { return of.Namespace, u.cost }, func(at *derive.Reads, ns string) (all []secretRef) {
-		list, _ := ordered.Get(at, ns)
-		for _, a := range list {
-			all = append(all, a.of)
-		}
-		return all
-	}, m.Limits.UserMillisecondsPerNamespace*1000, true)
-	m.userlists = derive.Each("users", read, m.allowUsers)
-	of.users = m.userlists
-	m.authorities = derive.Each("authorities", derive.GroupBy("authorities named", of.all, nameCASecrets, byAge), m.readAuthorities)
 }
 
 // first is the first of a group.
@@ -269,28 +243,6 @@ func boolToInt(is bool) int {
 	return 0
 }
 
-// deriveHosts finds the owners of hosts.
-func (m *Model) deriveHosts() {
-	out := derive.Each("ours quarantined", m.Out.Collection, func(at *derive.Reads, _ Out, o k8swatch.Object, _ *networkingv1.Ingress) (*networkingv1.Ingress, bool) {
-		ing, ok := o.(*networkingv1.Ingress)
-		if !ok {
-			return nil, false
-		}
-		ours, _, _ := m.classes.Get(at).judge(ing)
-		return ing, ours
-	})
-	renamed := derive.GroupBy("quarantined by name", out, func(o Out, ing *networkingv1.Ingress, add func(Name, *networkingv1.Ingress)) { add(o.Of, ing) }, byAge)
-	claimants := derive.Merge("claimants", m.mine, derive.Each("quarantined claimants", renamed, first[Name, *networkingv1.Ingress]))
-	claims := derive.GroupBy("claims of hosts", claimants, claimHosts, byAge)
-	byWildcard := derive.GroupBy("claims of a wildcard", claims, onlyWildcards, (*wildcardClaims).byLength)
-	ofWildcard := derive.Each("wildcard", byWildcard, first[string, *wildcardClaims])
-	m.wildcardClaims = derive.Sorted("claims of wildcards", ofWildcard, (*wildcardClaims).byLength)
-	m.allWildcards = derive.One(m.graph, "all wildcards", m.settleWildcards)
-	m.hasWildcards = derive.One(m.graph, "any wildcard", func(at *derive.Reads, _ bool) bool { return len(m.wildcardClaims.Get(at)) > 0 })
-	m.wildcards = derive.Each("wildcards", ofWildcard, m.ownWildcard)
-	m.owners = derive.Each("owners", claims, m.owner)
-}
-
 // ofAsks are the collections with what Ingresses and the operator ask for.
 type ofAsks struct {
 	ofIngress  *derive.Collection[Name, *asks]
@@ -301,10 +253,7 @@ type ofAsks struct {
 
 // deriveAsks reads the rules of Ingresses.
 func (m *Model) deriveAsks(in *ofIngresses) *ofAsks {
-	m.judge = derive.One(m.graph, "addresses in force", func(at *derive.Reads, _ endpoints.Judge) endpoints.Judge {
-		a, _ := m.Addresses.Get(at, struct{}{})
-		return endpoints.NewJudge(a)
-	}).Equal(func(a, b endpoints.Judge) bool { return false })
+	m.judge = endpoints.Judges(m.graph, m.Addresses.Collection)
 	m.servicesOfSpace = derive.GroupBy("Services of a namespace", m.Services.Collection, func(n Name, _ *corev1.Service, add func(string, string)) { add(n.Namespace, n.Name) }, cmp.Compare[string])
 	of := &ofAsks{ofIngress: derive.Each("asks", in.all, m.read), operator: derive.Each("asks of the operator", m.Operator.Collection, m.askOperator)}
 	of.candidates = derive.GroupBy("candidates", of.ofIngress, func(_ Name, a *asks, add func(line, *candidate)) {
@@ -327,200 +276,4 @@ func (m *Model) deriveAsks(in *ofIngresses) *ofAsks {
 		}
 	})
 	return of
-}
-
-func addBackends(all []*backendAsk, add func(string, *backendAsk)) {
-	for _, b := range all {
-		add(b.backend, b)
-	}
-}
-
-// ofBackends are the collections of backends.
-type ofBackends struct {
-	all     *derive.Collection[string, *Backend]
-	streams *derive.Collection[string, *Backend]
-	tcp     *derive.Collection[uint16, *TCPService]
-}
-
-// deriveBackends finds the servers of backends.
-func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
-	m.slicesOf = derive.GroupBy("slices of a Service", m.Slices.Collection, func(n Name, s *discoveryv1.EndpointSlice, add func(Name, *discoveryv1.EndpointSlice)) {
-		add(Name{Namespace: n.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}, s)
-	}, func(a, b *discoveryv1.EndpointSlice) int { return cmp.Compare(a.Name, b.Name) })
-	ordered := derive.GroupBy("backends of a namespace", of.backends, func(name string, all []*backendAsk, add func(string, namedBackend)) {
-		add(all[0].ref.Namespace, namedBackend{name, all[0]})
-	}, namedBackend.compare)
-	order := func(at *derive.Reads, ns string) (names []string) {
-		all, _ := ordered.Get(at, ns)
-		for _, b := range all {
-			names = append(names, b.name)
-		}
-		return names
-	}
-	l := &m.Limits
-	m.backendBudget = newBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
-		return all[0].ref.Namespace, 1 - boolToInt(isStream(name))
-	}, order, l.BackendsPerNamespace, true)
-	m.optionBudget = newBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) { return all[0].ref.Namespace, all[0].options.Size() }, order, l.OptionBytesPerNamespace, true)
-	m.rateBudget = newBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
-		return all[0].ref.Namespace, all[0].options.Addresses()
-	}, order, l.RateAddressesPerNamespace, true)
-	counted := derive.Each("pods", of.backends, m.countPods)
-	m.readBudget = newBudget("endpoints read", counted, func(_ string, p *pods) (string, int) { return p.ask.ref.Namespace, min(p.size, 2*l.ServersPerBackend) }, order, 3*l.ServersPerNamespace, false)
-	m.found = derive.Each("addresses", counted, m.findPods)
-	m.serverBudget = newBudget("servers", m.found, m.serverAsk, order, l.ServersPerNamespace, false)
-	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
-	return &ofBackends{all: derive.Each("backends", m.found, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
-}
-
-// deriveLines gives lines to Ingresses.
-func (m *Model) deriveLines(of *ofAsks) {
-	m.lines = derive.Each("lines", of.candidates, m.give)
-	m.linesOfHost = derive.Sum("lines of a host", m.lines, func(_ line, h held, add func(string, int)) { add(h.host, 1) })
-	m.passedTo = derive.Sum("hosts passed through", m.lines, func(of line, h held, add func(string, int)) {
-		if of.kind == passedHost {
-			add(h.serves, 1)
-		}
-	})
-}
-
-// ofCertificates are the collections of certificates.
-type ofCertificates struct {
-	hosts *derive.Collection[string, *Host]
-	used  *derive.Collection[Name, *served]
-	other derive.Value[*checkedSecret] // for names without one
-}
-
-// deriveCertificates gives hosts their certificates.
-func (m *Model) deriveCertificates() *ofCertificates {
-	named := derive.GroupBy("Secrets named", m.mine, nameSecrets, byAge)
-	type asking struct {
-		of Name
-		by *networkingv1.Ingress
-	}
-	ordered := derive.GroupBy("Secrets of a namespace", named, func(of Name, all []*networkingv1.Ingress, add func(string, asking)) {
-		add(of.Namespace, asking{of, all[0]})
-	}, func(a, b asking) int { return cmp.Or(byAge(a.by, b.by), cmp.Compare(a.of.Name, b.of.Name)) })
-	m.secretBudget = newBudget("number of Secrets", named, func(of Name, _ []*networkingv1.Ingress) (string, int) { return of.Namespace, 1 }, func(at *derive.Reads, ns string) (all []Name) {
-		list, _ := ordered.Get(at, ns)
-		for _, a := range list {
-			all = append(all, a.of)
-		}
-		return all
-	}, m.Limits.SecretsPerNamespace, true)
-	m.certificates = derive.Each("certificates", named, m.check)
-	derive.Each("useless certificates", m.certificates, m.tellUnusable)
-	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
-	m.mustCover = derive.GroupBy("hosts to cover", asks, func(_ Name, a *tlsAsks, add func(Name, mustCover)) {
-		for _, c := range a.covers {
-			add(c.secret, c)
-		}
-	}, func(a, b mustCover) int { return cmp.Compare(a.host, b.host) })
-	m.tlsHosts = derive.Each("certificates of hosts", derive.GroupBy("candidates for certificates", asks, func(_ Name, a *tlsAsks, add func(string, *tlsCandidate)) {
-		for _, c := range a.all {
-			add(c.host, c)
-		}
-	}, (*tlsCandidate).compare), m.giveTLS)
-	of := &ofCertificates{hosts: derive.Each("hosts", m.owners, m.listed)}
-	m.hostsBelow = derive.GroupBy("hosts below", of.hosts, belowHost, (*Host).compare)
-	of.used = derive.Each("certificates in use", derive.GroupBy("hosts of a certificate", m.tlsHosts, func(_ string, h *tlsHost, add func(Name, *tlsHost)) { add(h.secret, h) }, (*tlsHost).compare), m.use)
-	of.other = derive.One(m.graph, "default certificate", m.defaultCertificate)
-	return of
-}
-
-// deriveRefusals collects the reports of all collections before it.
-func (m *Model) deriveRefusals() {
-	byResource := derive.Reports(m.graph, "reports", func(r report) string { return r.Resource }, compareReports)
-	bounded := derive.Each("reports on a resource", byResource, ofResource).Equal((*refusals).equal)
-	bySpace := derive.GroupBy("reports by namespace", bounded, func(_ string, r *refusals, add func(string, *refusals)) { add(r.namespace, r) }, (*refusals).compare)
-	m.spaces = derive.Sorted("reports of all", derive.Each("reports on a namespace", bySpace, ofSpace).Equal((*refusals).equal), (*refusals).compare)
-}
-
-// deriveRoutes puts the routes together.
-func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCertificates) {
-	g := m.graph
-	hosts := derive.Sorted("sorted hosts", c.hosts, (*Host).compare)
-	belowDots := derive.GroupBy("wildcards of the map", c.hosts, belowDot, (*Host).byLength)
-	wildcards := derive.Sorted("sorted wildcards", derive.Each("wildcard of the map", belowDots, first[string, *Host]), (*Host).byLength)
-	paths := derive.GroupBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
-	ofKind := func(at *derive.Reads, kind networkingv1.PathType) []*Path { all, _ := paths.Get(at, kind); return all }
-	splits := derive.GroupBy("splits", m.lines, func(_ line, h held, add func(string, Canary)) {
-		if h.split.From != "" {
-			add(h.split.From, h.split)
-		}
-	}, func(a, b Canary) int { return cmp.Or(cmp.Compare(a.To, b.To), byAge(a.Ingress, b.Ingress)) })
-	canaries := derive.Sorted("sorted canaries", derive.Each("split", splits, func(_ *derive.Reads, _ string, all []Canary, was *Canary) (*Canary, bool) {
-		if was != nil && *was == all[0] {
-			return was, true
-		}
-		return &all[0], true
-	}), (*Canary).compare)
-	userlists := derive.Sorted("sorted users", derive.Each("lists of users", in.users, onlyLists), (*Userlist).compare)
-	backends := derive.Sorted("sorted backends", b.all, (*Backend).compare)
-	streams := derive.Sorted("sorted streams", b.streams, (*Backend).compare)
-	tcp := derive.Sorted("sorted TCP services", b.tcp, func(a, b *TCPService) int { return a.Backend.compare(b.Backend) })
-	certificates := derive.Sorted("sorted certificates", c.used, (*served).compare)
-	cas := derive.Sorted("sorted authorities", derive.Each("files of authorities", derive.GroupBy("authorities by file", m.authorities, byFile, (*authorities).compare), first[string, *authorities]), (*authorities).compare)
-	refused := derive.One(g, "refused", m.refused)
-	files := derive.One(g, "files", func(at *derive.Reads, _ *files) *files {
-		return newFiles(certificates.Get(at), cas.Get(at), c.other.Get(at))
-	})
-	m.routes = derive.One(g, "routes", func(at *derive.Reads, was *Routes) *Routes {
-		f := files.Get(at)
-		r := &Routes{
-			Hosts: hosts.Get(at), Wildcards: wildcards.Get(at), Canaries: canaries.Get(at),
-			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: refused.Get(at),
-			Exact: ofKind(at, networkingv1.PathTypeExact), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
-			Certificates: f.certificates, DefaultCertificate: f.other, Files: f.all, FileOwners: f.owners, Expiry: f.expiry,
-		}
-		if h, ok := m.lines.Get(at, line{}); ok {
-			r.Default, r.DefaultOf = h.serves, h.ing
-		}
-		if a, ok := of.operator.Get(at, struct{}{}); ok {
-			if _, ok := b.all.Get(at, a.noRoute); ok {
-				r.NoRoute = a.noRoute
-			}
-		}
-		r.makeItems(was)
-		return r
-	})
-}
-
-// files are the files that are made without a template.
-type files struct {
-	certificates []*TLSCertificate
-	other        string
-	all          []dataplane.File
-	owners       map[dataplane.Position][]any
-	expiry       time.Time
-}
-
-func newFiles(certificates []*served, cas []*authorities, other *checkedSecret) *files {
-	f := &files{owners: map[dataplane.Position][]any{}}
-	add := func(file dataplane.File, secret *corev1.Secret) {
-		f.all = append(f.all, file)
-		f.owners[dataplane.Position{Kind: file.Kind, Name: file.Name}] = []any{secret}
-	}
-	expires := func(when time.Time) {
-		if f.expiry.IsZero() || when.Before(f.expiry) {
-			f.expiry = when
-		}
-	}
-	for _, c := range certificates {
-		if len(c.Hosts) > 0 { // without server names HAProxy would use it for all names in it
-			f.certificates = append(f.certificates, &c.TLSCertificate)
-		}
-		add(c.file, c.Secret)
-		expires(c.until)
-	}
-	for _, a := range cas {
-		add(a.file, a.secret)
-	}
-	if other != nil && other.file != "" {
-		f.other = other.file
-		add(dataplane.File{Kind: dataplane.Certificate, Name: other.file, Content: other.use().Content}, other.checked.Secret)
-		expires(other.use().NotAfter)
-	}
-	slices.SortFunc(f.all, compareFiles)
-	return f
 }

@@ -15,7 +15,9 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // Operator is what the operator of the controller serves beside Ingresses. It does not
@@ -75,7 +77,7 @@ func (m *Model) defaultCertificate(at *derive.Reads, was *checkedSecret) *checke
 	case cert.checked.Secret != nil:
 		m.tellDates(at, cert)
 	case !m.isOut(at, "Secret", secret): // otherwise the list of quarantined resources shows it
-		tell(at, "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
+		limits.Refuse(at, "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
 			Reason: fmt.Sprintf("-default-certificate names it, and there is none of type %s: server names without a certificate are refused", corev1.SecretTypeTLS)})
 	}
 	return cert
@@ -94,7 +96,7 @@ func (m *Model) askOperator(at *derive.Reads, _ struct{}, o *Operator, _ *operat
 		m.askDefault(at, o.Backend, asks)
 	}
 	if t := o.TCP; t != nil && t.missing != "" {
-		tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Reason: t.missing})
+		limits.Refuse(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Reason: t.missing})
 	} else if t != nil {
 		m.askTCP(at, t, asks)
 	}
@@ -106,7 +108,7 @@ func (m *Model) askOperator(at *derive.Reads, _ struct{}, o *Operator, _ *operat
 func (m *Model) askDefault(at *derive.Reads, of ServiceRef, asks *operatorAsks) {
 	name, options, p := m.findBackend(at, of.ref(), nil)
 	if p != nil {
-		tell(at, "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}, reconcile.Refusal{
+		limits.Refuse(at, "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}, reconcile.Refusal{
 			Reason: "-default-backend names it: " + strings.TrimPrefix(p.reason, "answers 503: ") + "; requests without a route get 404", Detail: m.guessFor(at, p, of.ref())})
 		return
 	}
@@ -126,13 +128,13 @@ func (m *Model) guessFor(at *derive.Reads, p *problem, ref portRef) string {
 // askTCP asks for the backends of ports, and reports mistakes in the ConfigMap.
 func (m *Model) askTCP(at *derive.Reads, t *TCP, asks *operatorAsks) {
 	for key, problem := range t.problems {
-		tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(key), Reason: problem + ": it is not served"})
+		limits.Refuse(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(key), Reason: problem + ": it is not served"})
 	}
 	for _, s := range t.services {
 		port, ref := strconv.Itoa(int(s.port)), s.ref.ref()
 		name, _, p := m.findBackend(at, ref, nil)
 		if p != nil {
-			tell(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(port), Detail: m.guessFor(at, p, ref), Warning: p.served,
+			limits.Refuse(at, "ConfigMap", t.ConfigMap, reconcile.Refusal{Field: fieldOfPort(port), Detail: m.guessFor(at, p, ref), Warning: p.served,
 				Reason: "connections are closed: " + strings.TrimPrefix(p.reason, "answers 503: ")})
 		}
 		if name != "" {
@@ -258,14 +260,13 @@ func fieldOfPort(key string) string { return fmt.Sprintf("data[%q]", short(key))
 // serveTCP makes the service of a port.
 func (m *Model) serveTCP(at *derive.Reads, port uint16, all []tcpService, was *TCPService) (*TCPService, bool) {
 	s, text, t, before := all[0], strconv.Itoa(int(port)), m.operator(at).TCP, (*Backend)(nil)
-	f, ok := m.found.Get(at, "tcp-"+text)
-	if !ok || t == nil {
+	if _, ok := m.backendAsks.Get(at, "tcp-"+text); !ok || t == nil {
 		return nil, false
 	}
 	if was != nil {
 		before = was.Backend
 	}
-	back := m.withServers(at, &Backend{Name: "tcp-" + text, Service: f.svc}, f, before)
+	back := m.withServers(at, Backend{Name: "tcp-" + text}, before)
 	now := &TCPService{back, strings.Join(t.hosts, ":"+text+",") + ":" + text, s.accepts, s.sends, t.ConfigMap}
 	if was != nil && *was == *now {
 		return was, true
@@ -281,19 +282,19 @@ func (r *reading) passes() bool {
 	}
 	past := o.Allow != "" || o.Deny != "" || o.Auth.Userlist != "" || o.Rate.Is()
 	if past {
-		tell(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
+		limits.Refuse(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
 	}
 	return !past
 }
 
 // pass passes the connections for a host through to the first backend of a rule.
 func (r *reading) pass(field fieldPath, host string, paths []networkingv1.HTTPIngressPath) {
-	owner, _ := r.owners.Get(r.at, host)
+	owner, _ := r.hosts.Owners.Get(r.at, host)
 	switch {
-	case host == anyHost:
+	case host == claims.AnyHost:
 		r.refuse(field.sub(".host"), "TLS passthrough needs a host: without one, TLS ends at HAProxy")
 		return
-	case owner == everybody:
+	case owner == claims.AllNamespaces:
 		r.refuse(field.sub(".host"), fmt.Sprintf("%s is for all namespaces: its TLS ends at HAProxy", host))
 		return
 	case len(paths) == 0 || paths[0].Backend.Service == nil:
@@ -314,9 +315,9 @@ func (r *reading) pass(field fieldPath, host string, paths []networkingv1.HTTPIn
 }
 
 // serveStream makes a backend for connections, if a host leads to it.
-func (m *Model) serveStream(at *derive.Reads, name string, f *found, was *Backend) (*Backend, bool) {
+func (m *Model) serveStream(at *derive.Reads, name string, all []*backendAsk, was *Backend) (*Backend, bool) {
 	if hosts, _ := m.passedTo.Get(at, name); hosts == 0 {
 		return nil, false
 	}
-	return m.withServers(at, &Backend{Name: name, Service: f.svc, Ingress: f.ask.ing}, f, was), true
+	return m.withServers(at, Backend{Name: name, Ingress: all[0].ing}, was), true
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // The kinds of lines besides Exact and Prefix.
@@ -77,7 +79,7 @@ type reading struct {
 
 // read finds what an Ingress asks for, and refuses by name what cannot be served.
 func (m *Model) read(at *derive.Reads, name Name, a *annotated, _ *asks) (*asks, bool) {
-	r := &reading{Model: m, at: at, ing: a.ing, options: *a.options, asks: &asks{}, patterns: m.patterns.share(at, name.Namespace, name)}
+	r := &reading{Model: m, at: at, ing: a.ing, options: *a.options, asks: &asks{}, patterns: m.patterns.Share(at, name.Namespace, name)}
 	if r.options != (annotation.Options{}) {
 		r.readSecrets()
 	}
@@ -96,7 +98,7 @@ func (r *reading) warn(field fieldPath, reason string)   { warn(r.at, r.ing, fie
 
 // owns refuses a host of another namespace.
 func (r *reading) owns(field fieldPath, host string) bool {
-	problem := r.notOwned(r.at, host, r.ing.Namespace)
+	problem := r.hosts.NotOwned(r.at, host, r.ing.Namespace)
 	if problem != "" {
 		r.refuse(field, problem)
 	}
@@ -110,19 +112,19 @@ func (r *reading) add(c candidate) {
 
 func (r *reading) readDefault(ref *networkingv1.IngressBackend) {
 	field := fieldPath{-1, -1, -1, ".defaultBackend"}
-	if name, ok := r.backend(field, ref, r.ofHost(anyHost)); ok && r.owns(field, anyHost) {
-		r.add(candidate{field: field, host: anyHost, serves: name})
+	if name, ok := r.backend(field, ref, r.ofHost(claims.AnyHost)); ok && r.owns(field, claims.AnyHost) {
+		r.add(candidate{field: field, host: claims.AnyHost, serves: name})
 	}
 }
 
 func (r *reading) readRule(field fieldPath, rule *networkingv1.IngressRule) {
 	host := rule.Host
 	if host == "" {
-		host = anyHost
-	} else if problem := hostProblem(host); problem != "" {
+		host = claims.AnyHost
+	} else if problem := claims.HostProblem(host); problem != "" {
 		r.refuse(field.sub(".host"), problem)
 		return
-	} else if odd := hostWarning(host); odd != "" {
+	} else if odd := claims.HostWarning(host); odd != "" {
 		r.warn(field.sub(".host"), odd)
 	}
 	if rule.HTTP == nil || !r.owns(field.sub(".host"), host) {
@@ -175,7 +177,7 @@ func (r *reading) readPath(field fieldPath, host string, p *networkingv1.HTTPIng
 // mayHavePattern bounds the patterns of a namespace. HAProxy tries them before the paths of
 // others, so a host of all namespaces has none.
 func (r *reading) mayHavePattern(field fieldPath, host, path string) bool {
-	if owner, _ := r.owners.Get(r.at, host); owner == everybody {
+	if owner, _ := r.hosts.Owners.Get(r.at, host); owner == claims.AllNamespaces {
 		r.refuse(field.sub(".path"), "the host is for all namespaces, and a pattern could match paths of others: write the path without one")
 		return false
 	}
@@ -260,7 +262,7 @@ func (m *Model) tellMissing(at *derive.Reads, name Name, all []missing, _ bool) 
 	ing, _ := m.mine.Get(at, name)
 	for _, one := range all {
 		p := one.problem
-		tellOnce(at, "Ingress", ing, reconcile.Refusal{Field: one.field.sub(p.end).String(), Reason: p.reason, Detail: meant[one.service], Warning: p.served})
+		limits.RefuseOnce(at, "Ingress", ing, reconcile.Refusal{Field: one.field.sub(p.end).String(), Reason: p.reason, Detail: meant[one.service], Warning: p.served})
 	}
 	return true, true
 }

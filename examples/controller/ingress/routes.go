@@ -12,7 +12,9 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
 )
 
@@ -64,6 +66,9 @@ func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 		}
 	}
 }
+
+// Host is a claimed host, with its owner.
+type Host = claims.Host
 
 // Path is a line of a map: requests that match Key go to Backend.
 type Path struct {
@@ -147,3 +152,88 @@ func compareFiles(x, y dataplane.File) int {
 
 // Owners makes the Secret answer for mistakes in the certificate.
 func (c *TLSCertificate) Owners() []any { return []any{c.Secret} }
+
+// deriveRoutes puts the routes together.
+func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCertificates) {
+	g := m.graph
+	paths := derive.GroupBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
+	ofKind := func(at *derive.Reads, kind networkingv1.PathType) []*Path { all, _ := paths.Get(at, kind); return all }
+	splits := derive.GroupBy("splits", m.lines, func(_ line, h held, add func(string, Canary)) {
+		if h.split.From != "" {
+			add(h.split.From, h.split)
+		}
+	}, func(a, b Canary) int { return cmp.Or(cmp.Compare(a.To, b.To), byAge(a.Ingress, b.Ingress)) })
+	canaries := derive.Sorted("sorted canaries", derive.Each("split", splits, func(_ *derive.Reads, _ string, all []Canary, was *Canary) (*Canary, bool) {
+		if was != nil && *was == all[0] {
+			return was, true
+		}
+		return &all[0], true
+	}), (*Canary).compare)
+	userlists := derive.Sorted("sorted users", derive.Each("lists of users", in.users, onlyLists), (*Userlist).compare)
+	backends := derive.Sorted("sorted backends", b.all, (*Backend).compare)
+	streams := derive.Sorted("sorted streams", b.streams, (*Backend).compare)
+	tcp := derive.Sorted("sorted TCP services", b.tcp, func(a, b *TCPService) int { return a.Backend.compare(b.Backend) })
+	certificates := derive.Sorted("sorted certificates", c.used, (*served).compare)
+	cas := derive.Sorted("sorted authorities", derive.Each("files of authorities", derive.GroupBy("authorities by file", m.authorities, byFile, (*authorities).compare), first[string, *authorities]), (*authorities).compare)
+	files := derive.One(g, "files", func(at *derive.Reads, _ *files) *files {
+		return newFiles(certificates.Get(at), cas.Get(at), c.other.Get(at))
+	})
+	m.routes = derive.One(g, "routes", func(at *derive.Reads, was *Routes) *Routes {
+		f := files.Get(at)
+		r := &Routes{
+			Hosts: m.listing.Hosts.Get(at), Wildcards: m.listing.Wildcards(at), Canaries: canaries.Get(at),
+			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: m.refused.Get(at),
+			Exact: ofKind(at, networkingv1.PathTypeExact), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
+			Certificates: f.certificates, DefaultCertificate: f.other, Files: f.all, FileOwners: f.owners, Expiry: f.expiry,
+		}
+		if h, ok := m.lines.Get(at, line{}); ok {
+			r.Default, r.DefaultOf = h.serves, h.ing
+		}
+		if a, ok := of.operator.Get(at, struct{}{}); ok {
+			if _, ok := b.all.Get(at, a.noRoute); ok {
+				r.NoRoute = a.noRoute
+			}
+		}
+		r.makeItems(was)
+		return r
+	})
+}
+
+// files are the files that are made without a template.
+type files struct {
+	certificates []*TLSCertificate
+	other        string
+	all          []dataplane.File
+	owners       map[dataplane.Position][]any
+	expiry       time.Time
+}
+
+func newFiles(certificates []*served, cas []*authorities, other *checkedSecret) *files {
+	f := &files{owners: map[dataplane.Position][]any{}}
+	add := func(file dataplane.File, secret *corev1.Secret) {
+		f.all = append(f.all, file)
+		f.owners[dataplane.Position{Kind: file.Kind, Name: file.Name}] = []any{secret}
+	}
+	expires := func(when time.Time) {
+		if f.expiry.IsZero() || when.Before(f.expiry) {
+			f.expiry = when
+		}
+	}
+	for _, c := range certificates {
+		if len(c.Hosts) > 0 { // without server names HAProxy would use it for all names in it
+			f.certificates = append(f.certificates, &c.TLSCertificate)
+		}
+		add(c.file, c.Secret)
+		expires(c.until)
+	}
+	for _, a := range cas {
+		add(a.file, a.secret)
+	}
+	if other != nil && other.file != "" {
+		f.other = other.file
+		add(dataplane.File{Kind: dataplane.Certificate, Name: other.file, Content: other.use().Content}, other.checked.Secret)
+		expires(other.use().NotAfter)
+	}
+	slices.SortFunc(f.all, compareFiles)
+	return f
+}

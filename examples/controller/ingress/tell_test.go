@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // wrong is a cluster of n Ingresses, all with a mistake.
@@ -37,14 +38,14 @@ func TestManyMistakes(t *testing.T) {
 	for name, w := range wrong(5000) {
 		t.Run(name, func(t *testing.T) {
 			r := w.build()
-			require.Len(t, r.Refused, toldResources)
+			require.Len(t, r.Refused, limits.MaxResources)
 			count, reasons := 0, map[string]bool{}
 			for _, refusal := range r.Refused {
 				count += 1 + refusal.More
 				reasons[refusal.Reason] = true
 			}
 			require.Equal(t, 5000, count)
-			require.Equal(t, toldResources, 10*reconcile.MaxRefusals+1)
+			require.Equal(t, limits.MaxResources, 10*reconcile.MaxRefusals+1)
 			if name == "idle" || name == "same" {
 				require.Len(t, reasons, 1, "one cause, one text")
 			}
