@@ -114,7 +114,7 @@ func (w *worker) store(ctx, unhurried context.Context, target storer) {
 // call finds out, and stores as well.
 func (w *worker) storeNow(ctx context.Context, target storer) {
 	err := Guard(func() error { return target.Store(ctx, w.loop.fence()) })
-	if panicked := (*PanicError)(nil); errors.As(err, &panicked) {
+	if panicked := (*PanicError)(nil); err == nil || errors.As(err, &panicked) {
 		w.loop.calledBack("Target.Store", err)
 	}
 	if err == nil || errors.Is(err, errNotLeading) {

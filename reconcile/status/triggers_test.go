@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -83,7 +82,7 @@ func TestStatusTriggersNothing(t *testing.T) {
 		})
 		settle(soon)
 		require.Equal(t, 2, renders)
-		require.True(t, strings.Contains(target.Current().Main(), "bind :81"))
+		require.Contains(t, target.Config(t).Main(), "bind :81")
 		require.Len(t, a.patches(), 1)
 
 		target.Fail(fmt.Errorf("it is gone"))
