@@ -2,9 +2,9 @@
 // other. A controller says which status each object shall have. A [Writer] writes it once an
 // instance has the revision that the status belongs to.
 //
-//	service, err := status.NewService(cluster, "haptic", "haptic", nil, func() { writer.Refresh() })
 //	client, err := dynamic.NewForConfig(cluster.RESTConfig())
 //	writer, err := status.New(status.Options{Client: client, Term: func() uint64 { return loop.Term() }})
+//	service, err := status.NewService(cluster, "haptic", "haptic", nil, writer.Refresh)
 //	loop, err := reconcile.New(reconcile.Options{Renderer: writer.Renderer(templates, items), ...})
 //	go writer.Run(ctx)
 //

@@ -94,7 +94,9 @@ func (c client) List(ctx context.Context, opts metav1.ListOptions) (*unstructure
 	return list, nil
 }
 
-func (c client) Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, _ metav1.PatchOptions, sub ...string) (*unstructured.Unstructured, error) {
+func (c client) Patch(
+	ctx context.Context, name string, kind types.PatchType, patch []byte, _ metav1.PatchOptions, sub ...string,
+) (*unstructured.Unstructured, error) {
 	key := c.resource.Resource + "/" + c.namespace + "/" + name
 	if err := c.failing(ctx, "patch", key); err != nil {
 		return nil, err

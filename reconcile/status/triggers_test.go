@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,26 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
 )
+
+// rendersGateways makes a frontend of each Gateway, and counts its renders.
+type rendersGateways struct {
+	watcher *k8swatch.Watcher
+	renders int
+	served  []Item
+}
+
+func (r *rendersGateways) Render(ctx context.Context) (*reconcile.Rendered, error) {
+	r.renders, r.served = r.renders+1, nil
+	text := "global\n"
+	for _, g := range k8swatch.Read[*unstructured.Unstructured](ctx, r.watcher.Snapshot()).List() {
+		port := g.Object["spec"].(map[string]any)["port"]
+		text += fmt.Sprintf("frontend %s\n    bind :%s\n", g.GetName(), port)
+		r.served = append(r.served, Item{Resource: gateways, Namespace: g.GetNamespace(), Name: g.GetName(), UID: g.GetUID(),
+			Status: map[string]any{"addresses": []string{"192.0.2.1"}, "port": port}})
+	}
+	cfg, err := dataplane.NewConfig(text)
+	return &reconcile.Rendered{Config: cfg}, err
+}
 
 // TestStatusTriggersNothing: a whole controller of Gateways. The write of a status comes back
 // as an event of the watch, and leads to no other render. A change of the spec does.
@@ -35,30 +56,9 @@ func TestStatusTriggersNothing(t *testing.T) {
 		require.NoError(t, err)
 		writer, err := New(Options{Client: a, Term: func() uint64 { return loop.Term() }})
 		require.NoError(t, err)
-		renders, served := 0, []Item(nil)
-		renderer := reconcile.RendererFunc(func(ctx context.Context) (*reconcile.Rendered, error) {
-			renders, served = renders+1, nil
-			text := "global\n"
-			for _, g := range k8swatch.Read[*unstructured.Unstructured](ctx, watcher.Snapshot()).List() {
-				port := g.Object["spec"].(map[string]any)["port"]
-				text += fmt.Sprintf("frontend %s\n    bind :%s\n", g.GetName(), port)
-				served = append(served, Item{Resource: gateways, Namespace: g.GetNamespace(), Name: g.GetName(), UID: g.GetUID(),
-					Status: map[string]any{"addresses": []string{"192.0.2.1"}, "port": port}})
-			}
-			cfg, err := dataplane.NewConfig(text)
-			return &reconcile.Rendered{Config: cfg}, err
-		})
+		r := &rendersGateways{watcher: watcher}
 		loop, err = reconcile.New(reconcile.Options{Targets: []reconcile.Target{target},
-			Renderer: writer.Renderer(renderer, func() iter.Seq[Item] {
-				all := served
-				return func(yield func(Item) bool) {
-					for _, item := range all {
-						if !yield(item) {
-							return
-						}
-					}
-				}
-			})})
+			Renderer: writer.Renderer(r, func() iter.Seq[Item] { return slices.Values(r.served) })})
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -75,13 +75,13 @@ func TestStatusTriggersNothing(t *testing.T) {
 		require.Len(t, a.patches(), 1)
 		has := source.List(gateways)[0].(*unstructured.Unstructured).Object["status"]
 		require.NotNil(t, has, "the watch has seen the write")
-		require.Equal(t, 1, renders, "and rendered nothing")
+		require.Equal(t, 1, r.renders, "and rendered nothing")
 
 		source.Edit(gateways, "shop", "web", func(o k8swatch.Object) {
 			o.(*unstructured.Unstructured).Object["spec"] = map[string]any{"port": "81"}
 		})
 		settle(soon)
-		require.Equal(t, 2, renders)
+		require.Equal(t, 2, r.renders)
 		require.Contains(t, target.Config(t).Main(), "bind :81")
 		require.Len(t, a.patches(), 1)
 

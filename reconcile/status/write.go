@@ -87,7 +87,6 @@ func (w *Writer) Run(ctx context.Context) error {
 func (s *state) pass(ctx context.Context) (rest bool, err error) {
 	s.mu.Lock()
 	at := s.deployed
-
 	s.mu.Unlock()
 	if at.items == nil || s.opts.Term() != at.term {
 		return false, nil
