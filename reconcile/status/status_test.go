@@ -63,10 +63,13 @@ func (c client) Namespace(namespace string) dynamic.ResourceInterface {
 }
 
 func (c client) failing(ctx context.Context, verb, key string) error {
-	if c.api.fail == nil {
+	c.api.mu.Lock()
+	fail := c.api.fail
+	c.api.mu.Unlock()
+	if fail == nil {
 		return nil
 	}
-	return c.api.fail(ctx, verb, key)
+	return fail(ctx, verb, key)
 }
 
 func (c client) List(ctx context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
@@ -199,6 +202,36 @@ func (a *api) addresses(key string) string {
 	return strings.Join(list, " ")
 }
 
+// status of an object.
+func (a *api) status(key string) map[string]any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	status, _ := a.all[key].DeepCopy().Object["status"].(map[string]any)
+	return status
+}
+
+// failing makes requests fail; nil: none.
+func (a *api) failing(fail func(ctx context.Context, verb, key string) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fail = fail
+}
+
+// counts returns the lists, and the reads of single objects, since the last call.
+func (a *api) counts() (lists, reads int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	lists, reads = a.lists, a.reads
+	a.lists, a.reads = 0, 0
+	return lists, reads
+}
+
+// idle reports whether there was no request.
+func (a *api) idle() bool {
+	lists, reads := a.counts()
+	return lists+reads+len(a.patches()) == 0
+}
+
 // patches are the writes since the last call.
 func (a *api) patches() []string {
 	a.mu.Lock()
@@ -284,7 +317,7 @@ func TestStatus(t *testing.T) {
 		a.by("shop/same", ours...)
 		deployed := s.made(items(ours, "shop/web", "shop/same"), unserved(items(ours, "shop/api")))
 		time.Sleep(time.Hour)
-		require.Zero(t, len(a.patches())+a.lists+a.reads, "it is not deployed")
+		require.True(t, a.idle(), "it is not deployed")
 		deployed()
 		time.Sleep(soon)
 		require.Equal(t, []string{"shop/web"}, a.patches(), "the other has them, and the third is not served")
@@ -312,7 +345,8 @@ func TestStatus(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.Empty(t, a.patches())
 		require.NoError(t, s.Check())
-		require.Equal(t, 0, a.lists, "a few objects are read by name")
+		lists, _ := a.counts()
+		require.Zero(t, lists, "a few objects are read by name")
 	})
 }
 
@@ -325,10 +359,10 @@ func TestOtherFieldsStay(t *testing.T) {
 		a.by("shop/web", "203.0.113.9")
 		s.deploy(items(ours, "shop/web"))
 		time.Sleep(soon)
-		require.Equal(t, map[string]any{"addresses": listOf(ours), "conditions": []any{"theirs"}}, a.all["gateways/shop/web"].Object["status"])
+		require.Equal(t, map[string]any{"addresses": listOf(ours), "conditions": []any{"theirs"}}, a.status("gateways/shop/web"))
 		s.deploy()
 		time.Sleep(soon)
-		require.Equal(t, map[string]any{"conditions": []any{"theirs"}}, a.all["gateways/shop/web"].Object["status"])
+		require.Equal(t, map[string]any{"conditions": []any{"theirs"}}, a.status("gateways/shop/web"))
 	})
 }
 
@@ -366,7 +400,7 @@ func TestMerge(t *testing.T) {
 		bad := Item{Resource: routes, Namespace: "shop", Name: "bad", UID: "2", Status: status}
 		s.deploy([]Item{bad, route})
 		time.Sleep(soon)
-		has := func() any { return a.all["httproutes/shop/web"].Object["status"].(map[string]any)["parents"] }
+		has := func() any { return a.status("httproutes/shop/web")["parents"] }
 		require.Equal(t, []any{theirs, mine}, has())
 		require.ErrorContains(t, s.Check(), "httproutes/status: httproutes shop/bad: panic: no such parent")
 		s.deploy(nil)
@@ -424,7 +458,7 @@ func TestStatusByTheLeader(t *testing.T) {
 		s.term.Store(2)
 		s.Refresh()
 		time.Sleep(time.Minute)
-		require.Zero(t, a.lists+a.reads+len(a.patches()), "it deployed nothing in this term")
+		require.True(t, a.idle(), "it deployed nothing in this term")
 		deployed()
 		time.Sleep(soon)
 		require.Equal(t, []string{"shop/web"}, a.patches())
@@ -468,13 +502,13 @@ func TestStatusWithoutRights(t *testing.T) {
 		s := start(t, a)
 		var tries atomic.Int64
 		var allowed atomic.Bool
-		a.fail = func(_ context.Context, verb, name string) error {
+		a.failing(func(_ context.Context, verb, name string) error {
 			if verb == "list" || allowed.Load() {
 				return nil
 			}
 			tries.Add(1)
 			return apierrors.NewForbidden(gateways.GroupResource(), name, errors.New("no rule"))
-		}
+		})
 		var keys []string
 		for i := range 300 {
 			keys = append(keys, fmt.Sprintf("shop/%d", i))
@@ -500,7 +534,7 @@ func TestStatusRefusedToSome(t *testing.T) {
 		s := start(t, a)
 		var tries atomic.Int64
 		var mended atomic.Bool
-		a.fail = func(_ context.Context, verb, key string) error {
+		a.failing(func(_ context.Context, verb, key string) error {
 			name, isGateway := strings.CutPrefix(key, "gateways/")
 			switch {
 			case mended.Load(), isGateway && verb == "list":
@@ -518,7 +552,7 @@ func TestStatusRefusedToSome(t *testing.T) {
 				return apierrors.NewInternalError(errors.New("a webhook does not answer"))
 			}
 			return nil
-		}
+		})
 		keys := []string{"shop/0", "shop/1", "shop/web", "tail/web"}
 		for i := range 30 {
 			keys = append(keys, fmt.Sprintf("denied-%d/0", i), fmt.Sprintf("denied-%d/1", i))
@@ -584,7 +618,7 @@ func TestStatusConflicts(t *testing.T) {
 		s := start(t, a)
 		a.put("shop/web", "shop/gone", "shop/odd", "shop/busy")
 		busy := false
-		a.fail = func(_ context.Context, verb, key string) error {
+		a.failing(func(_ context.Context, verb, key string) error {
 			if verb != "patch" {
 				return nil
 			}
@@ -604,14 +638,14 @@ func TestStatusConflicts(t *testing.T) {
 				}
 			}
 			return nil
-		}
+		})
 		s.deploy(items(ours, "shop/web", "shop/gone", "shop/odd", "shop/busy"))
 		time.Sleep(time.Minute)
 		require.Equal(t, both, a.addresses("shop/busy"))
 		require.Empty(t, a.addresses("shop/web"), "no HAProxy has the new one")
 		require.ErrorContains(t, s.Check(), "gateways shop/odd")
 		require.NotContains(t, s.Check().Error(), "gone")
-		a.fail = nil
+		a.failing(nil)
 		again := items(ours, "shop/web", "shop/odd", "shop/busy")
 		again[0].UID = "new"
 		s.deploy(again)
@@ -644,12 +678,13 @@ func TestStatusOfMany(t *testing.T) {
 		time.Sleep(reread)
 		require.NotEmpty(t, a.addresses("evil/09999"))
 		a.patches()
-		a.lists, a.reads = 0, 0
+		a.counts()
 		time.Sleep(reread)
-		require.Equal(t, 1, a.lists)
-		require.Zero(t, a.reads+len(a.patches()))
+		lists, reads := a.counts()
+		require.Equal(t, 1, lists)
+		require.Zero(t, reads+len(a.patches()))
 
-		a.fail = func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() }
+		a.failing(func(ctx context.Context, _, _ string) error { <-ctx.Done(); return ctx.Err() })
 		began := time.Now()
 		for range 100 {
 			s.deploy(items(ours[:1], keys...))
@@ -664,12 +699,12 @@ func TestNamespaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAPI()
 		s := start(t, a, func(o *Options) { o.Namespaces = []string{"shop", "blog"} })
-		a.fail = func(_ context.Context, _, key string) error {
+		a.failing(func(_ context.Context, _, key string) error {
 			if key == "gateways/" {
 				return apierrors.NewForbidden(gateways.GroupResource(), "", errors.New("no rule"))
 			}
 			return nil
-		}
+		})
 		var keys []string
 		for i := range batch {
 			keys = append(keys, fmt.Sprintf("shop/%d", i), fmt.Sprintf("blog/%d", i))
@@ -679,6 +714,7 @@ func TestNamespaces(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.NoError(t, s.Check())
 		require.Len(t, a.patches(), len(keys))
-		require.Equal(t, 2, a.lists)
+		lists, _ := a.counts()
+		require.Equal(t, 2, lists)
 	})
 }
