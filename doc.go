@@ -25,8 +25,9 @@
 //
 // Controllers share [github.com/hapticsdk/haptic/reconcile/endpoints],
 // [github.com/hapticsdk/haptic/reconcile/claims],
-// [github.com/hapticsdk/haptic/reconcile/certs] and
-// [github.com/hapticsdk/haptic/reconcile/limits].
+// [github.com/hapticsdk/haptic/reconcile/certs],
+// [github.com/hapticsdk/haptic/reconcile/limits] and
+// [github.com/hapticsdk/haptic/reconcile/status].
 //
 // This is the way of a changed EndpointSlice to a command of HAProxy. Each station is one file:
 //

@@ -99,6 +99,7 @@
 //     instances.
 //   - When does a resource enter and leave quarantine? quarantine.go; trial.go tries it
 //     again.
+//   - Where does a panic of the program's own functions go? callback.go publishes it.
 //   - When does an instance get something? schedule.go (next) decides; instance.go does it.
 //
 // # Limits
@@ -106,5 +107,5 @@
 // There is one loop for one configuration: all targets get the same. Nothing is kept on
 // disk. After a start the loop renders everything anew, quarantine is empty, and no earlier
 // version is known. If a Renderer, Validator or Target panics, its call has failed
-// ([PanicError]). If one ignores its context, it holds up everything that waits for it.
+// ([PanicError]); a panic of another function is a [CallbackFailed]. If one ignores its context, it holds up everything that waits for it.
 package reconcile

@@ -22,7 +22,7 @@ func Events() []event.Event {
 		ResourceRefused{}, ResourceAccepted{}, ResourceQuarantined{}, ResourceReleased{},
 		DeploymentScheduled{}, DeploymentStarted{}, InstanceDeployed{}, InstanceDeploymentFailed{}, InstanceReached{}, DriftRepaired{}, InstancesChanged{},
 		DriftPreventionTriggered{}, DeploymentCompleted{}, DeploymentUnfinished{},
-		HAProxyChanged{}, IndexSynchronized{}, ResourceIndexUpdated{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
+		HAProxyChanged{}, CallbackFailed{}, IndexSynchronized{}, ResourceIndexUpdated{}, LeaderBecame{}, LeaderLost{}, LeaderObserved{},
 	}
 }
 
@@ -55,7 +55,7 @@ func Events() []event.Event {
 // quarantined resources: it makes nothing new. If an attempt took too long, the loop sets
 // resources aside; it releases the innocent ones after the tries, in one line. If a context
 // ends a reconciliation or a deployment, no event closes it. ReconciliationTriggered,
-// InstancesChanged, InstanceReached and HAProxyChanged come at any time. IndexSynchronized
+// InstancesChanged, InstanceReached, HAProxyChanged and CallbackFailed come at any time. IndexSynchronized
 // comes before any ResourceIndexUpdated. A ResourceIndexUpdated comes before the
 // ReconciliationTriggered that it leads to. Watchers publish both: those of
 // [github.com/hapticsdk/haptic/reconcile/observe.NewGroup] and of settings.
@@ -310,6 +310,20 @@ func (e ResourceReleased) Report() event.Report {
 		r.Sentence = "released from quarantine: " + e.Of(e.Resource.String()) + ": " + e.Reason
 	}
 	return r
+}
+
+// CallbackFailed says that a function of the program panicked from which the loop needs no
+// result, and that the loop went on without it. After a panic in Rendered.Accepted the renderer
+// remembers nothing of the configuration.
+type CallbackFailed struct {
+	Callback string // "Rendered.Accepted", "Rendered.Deployed", "Settler.Settle", "Recorder.Event", "Target.Store", "Options.BeginTerm"
+	Err      error  // a [*PanicError], which has the stack
+	Failures int    // of this callback in a row, with this one
+}
+
+func (e CallbackFailed) Report() event.Report {
+	return event.Report{Name: "callback.failed", Level: slog.LevelError, Err: e.Err, Repeat: e.Failures, Fields: []slog.Attr{slog.String("callback", e.Callback)},
+		Sentence: fmt.Sprintf("%s of this program failed%s, and the loop goes on without it: %v", e.Callback, phrase.InARow(e.Failures), e.Err)}
 }
 
 // IndexSynchronized says that the stores hold all watched resources: once, and again when

@@ -114,6 +114,9 @@ func (w *worker) store(ctx, unhurried context.Context, target storer) {
 // call finds out, and stores as well.
 func (w *worker) storeNow(ctx context.Context, target storer) {
 	err := Guard(func() error { return target.Store(ctx, w.loop.fence()) })
+	if panicked := (*PanicError)(nil); err == nil || errors.As(err, &panicked) {
+		w.loop.calledBack("Target.Store", err)
+	}
 	if err == nil || errors.Is(err, errNotLeading) {
 		return
 	}
@@ -222,6 +225,7 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	}
 	l.settled(c.want.rendered(), nil)
 	w.deployed(c, result, start)
+	l.tellDeployed(c.want, c.term)
 	return Outcome{Plan: result.Plan, Result: result}
 }
 

@@ -2,9 +2,7 @@ package reconcile
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -44,6 +42,12 @@ type Rendered struct {
 	// one; it may be nil. A [Renderer] with a memory updates it here, because a search
 	// renders many configurations that the loop never uses.
 	Accepted func()
+
+	// Deployed is called when an instance has the configuration, in the process that leads;
+	// it may be nil. The term is that of [Loop.Term]. It is called for each instance and each
+	// check for drift, so often again, and may come after that of a later render. If renders
+	// make the same configuration, it is called for the newest one. Any goroutine may call it.
+	Deployed func(term uint64)
 }
 
 // MaxRefusals is how many refusals of one resource a [Loop] reports and keeps. It only
@@ -154,25 +158,6 @@ type Prober interface {
 	Probe(ctx context.Context) (dataplane.Target, error)
 }
 
-// PanicError is a panic in a [Renderer], [Validator] or [Target]. The loop treats it as a
-// failure of that call.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Guard calls f, and returns a panic as a [*PanicError].
-func Guard(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return f()
-}
-
 // Leader says whether this process may deploy. The loop asks it before every call that
 // changes an instance. It must return false as soon as another process may lead, even if
 // this process was frozen in between.
@@ -220,8 +205,7 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	ref := &corev1.ObjectReference{
 		APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
 	}
-	// A Recorder that panics only loses its message.
-	return Guard(func() error { l.opts.Recorder.Event(ref, eventtype, reason, message); return nil }) == nil
+	return l.callback("Recorder.Event", func() { l.opts.Recorder.Event(ref, eventtype, reason, message) })
 }
 
 // Excluded is the set of quarantined resources. A render takes their earlier versions in

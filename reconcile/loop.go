@@ -43,6 +43,9 @@ type Loop struct {
 	running bool   // one of Run, Once and Preview
 	hurry   func() // gives up a try of quarantined resources that takes too long
 
+	callbacks sync.Mutex     // guards panics
+	panics    map[string]int // of callbacks, in a row
+
 	refusing   sync.Mutex    // one refusal at a time goes to the renderer
 	rendering  sync.Mutex    // one render at a time: Run, Once and Preview share the renderer
 	lastID     uint64        // guarded by rendering, like the fields below
@@ -71,6 +74,7 @@ func New(opts Options) (*Loop, error) {
 		workers: map[string]*worker{},
 		sched:   schedule{instances: map[string]*instanceState{}},
 		refused: map[Refusal]bool{},
+		panics:  map[string]int{},
 
 		quarantine: quarantine{rulings: map[identity]*ruling{}, turns: map[string]uint64{}},
 	}

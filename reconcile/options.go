@@ -345,7 +345,9 @@ func (l *Loop) beginTerm(ctx context.Context) {
 	}
 	if n := t.number.Load(); t.begun.Load() != n {
 		t.begins.Store(n)
-		t.begin(ctx)
+		if !l.callback("Options.BeginTerm", func() { t.begin(ctx) }) {
+			return // this process does not lead; the next poll calls it again
+		}
 		t.begun.Store(n)
 		l.Trigger("this process leads")
 	}

@@ -72,8 +72,12 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
 		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, SetAside: v.aside, Failures: l.failures})
 	l.tellRollout(nil)
+	term, newest := l.deployedIn(), l.sched.newest
 	l.mu.Unlock() // the workers see it only now
 	l.failures = 0
+	if unchanged && term != 0 {
+		l.tellDeployed(newest, term)
+	}
 	if !l.leading() { // another process deploys it, so no deployment here settles it
 		l.settled(v.rendered(), nil)
 	}
@@ -88,7 +92,7 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 		// The text is the same, but the resources may have other versions: late verdicts
 		// must name these.
 		l.refetch = 0
-		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, at: newest.at, without: v.without})
+		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, at: newest.at, without: v.without, deployed: v.deployed})
 		return true
 	}
 	l.tellRollout(v)
@@ -144,10 +148,10 @@ func (l *Loop) found(id uint64, s *search) *validated {
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
 	l.adopt(id, s)
 	if accepted := s.last.rendered.Accepted; accepted != nil {
-		_ = Guard(func() error { accepted(); return nil }) // if it panics, the renderer remembers nothing
+		l.callback("Rendered.Accepted", accepted) // if it panics, the renderer remembers nothing
 	}
 	without := slices.DeleteFunc(slices.Clone(s.last.excluded), func(r Resource) bool { return s.last.left.stands(r.identity()).object != nil })
-	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: without, aside: s.last.aside, made: made}
+	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: without, aside: s.last.aside, made: made, deployed: s.last.rendered.Deployed}
 }
 
 func andMore(n int) string {
@@ -196,8 +200,7 @@ func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
 	if !ok || r == nil || r.Config == nil {
 		return false
 	}
-	failed := Guard(func() error { again = settler.Settle(r.Config, outcome); return nil })
-	return again && failed == nil
+	return l.callback("Settler.Settle", func() { again = settler.Settle(r.Config, outcome) }) && again
 }
 
 func (l *Loop) tryOnce(ctx context.Context, leave leaving) *attempt {

@@ -18,6 +18,8 @@ type validated struct {
 	without []Resource // quarantined resources that it lacks
 	aside   int        // how many are left out only until they are tried
 	made    TemplateRendered
+
+	deployed func(term uint64) // of its [Rendered]
 }
 
 func (v *validated) same(o *validated) bool {

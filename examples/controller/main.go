@@ -19,7 +19,6 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
-	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
@@ -99,7 +98,7 @@ type controller struct {
 	http        fetch.Store                         // resources that templates fetch
 	election    *command.Election                   // nil: this process always leads
 	loop        *reconcile.Loop
-	status      *status.Writer // of Ingresses; nil: nothing writes it
+	status      *publisher // of Ingresses; nil: nothing writes it
 
 	backends     []net.Listener // of the demo
 	stopRecorder func()         // of Kubernetes Events, nil for a folder

@@ -6,16 +6,17 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
-	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/render"
+	"github.com/hapticsdk/haptic/reconcile/status"
 	"github.com/hapticsdk/haptic/templating"
 	"github.com/hapticsdk/haptic/validate"
 )
@@ -122,10 +123,10 @@ func (c *controller) newLoop() error {
 		opts.Leader, opts.BeginTerm = c.election, c.beginTerm
 	}
 	var err error
-	if c.status, err = c.newStatus(); err != nil {
+	if c.status, err = c.newPublisher(); err != nil {
 		return err
 	} else if c.status != nil {
-		opts.Renderer = c.status.Renderer(opts.Renderer.(status.Renderer), func() status.Routes { return c.routes.Load() })
+		opts.Renderer = c.status.Renderer(opts.Renderer, func() iter.Seq[status.Item] { return c.statuses(c.routes.Load()) })
 	}
 	if c.cluster != nil && !c.cfg.dryRun {
 		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic", c.log)

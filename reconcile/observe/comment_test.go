@@ -56,6 +56,12 @@ func TestComment(t *testing.T) {
 				Reasons:  []string{"Service changed", "Ingress changed", "Ingress changed"},
 				Rendered: reconcile.TemplateRendered{Lines: 120, Sections: 1, Files: 2, Refused: 1, Resources: map[string]int{"Service": 3, "Ingress": 2}}},
 		}, `level=INFO msg="new valid configuration of 120 lines in 1 section and 2 files from 2 Ingress, 3 Service, 1 refused, after Ingress changed, Service changed" reconciliation=7 took=12.3ms hash=01234567`},
+		{"a panic of a callback", []any{
+			reconcile.CallbackFailed{Callback: "Rendered.Accepted", Err: &reconcile.PanicError{Value: "no map"}, Failures: 1},
+			reconcile.CallbackFailed{Callback: "Rendered.Accepted", Err: &reconcile.PanicError{Value: "no map"}, Failures: 2},
+			reconcile.CallbackFailed{Callback: "Rendered.Accepted", Err: &reconcile.PanicError{Value: "no map"}, Failures: 3},
+		}, `level=ERROR msg="Rendered.Accepted of this program failed, and the loop goes on without it: panic: no map" callback=Rendered.Accepted
+level=ERROR msg="Rendered.Accepted of this program failed 2 times in a row, and the loop goes on without it: panic: no map" callback=Rendered.Accepted`},
 		{"many reasons", []any{
 			reconcile.ReconciliationCompleted{ID: 8, Unchanged: true, Reasons: []string{"a", "b", "c", "d", "e"}},
 		}, `level=DEBUG msg="nothing to change, after a, b, c and 2 more" reconciliation=8`},

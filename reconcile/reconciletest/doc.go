@@ -10,6 +10,6 @@
 //		go loop.Run(ctx)
 //		source.Apply(moved)
 //		synctest.Wait() // all that can happen at this time has happened
-//		target.Current().Main() // the text that HAProxy would have
+//		target.Config(t).Main() // the text that HAProxy would have; without one the test fails and says why
 //	})
 package reconciletest

@@ -57,12 +57,14 @@ func ExampleTarget_Fail() {
 	target.Fail(&dataplane.Error{Endpoint: "a", Stage: "probe", Status: 401, Err: dataplane.ErrUnauthorized})
 	_, err := target.Sync(context.Background(), one())
 	fmt.Println(errors.Is(err, dataplane.ErrUnauthorized), target.Current() == nil)
+	fmt.Println(target.LastError())
 	target.Fail(nil)
 	_, err = target.Sync(context.Background(), one())
-	fmt.Println(err, target.Current().Hash() == one().Hash())
+	fmt.Println(err, target.LastError(), target.Current().Hash() == one().Hash())
 	// Output:
 	// true true
-	// <nil> true
+	// a has no configuration, as its last call failed: a: probe: not authorised (status 401)
+	// <nil> <nil> true
 }
 
 // A call to a HAProxy that hangs ends with its context, and not before.

@@ -3,7 +3,9 @@ package reconciletest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -158,4 +160,75 @@ func TestCases(t *testing.T) {
 		},
 	}
 	reconciletest.Cases(t, runner, os.DirFS("testdata/cases"))
+}
+
+// failing is a test that notes why it fails, and ends there.
+type failing struct {
+	testing.TB
+	why string
+}
+
+func (f *failing) Helper() {}
+
+func (f *failing) Fatalf(format string, args ...any) {
+	f.why = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// TestWhyThereIsNone: a test that looks at the text of a target without a configuration fails
+// with the reason, whether the target failed, nothing was deployed, or it lost what it had.
+func TestWhyThereIsNone(t *testing.T) {
+	why := func(target *reconciletest.Target) string {
+		f, ended := &failing{TB: t}, make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = target.Config(f).Main()
+		}()
+		<-ended
+		return f.why
+	}
+	synctest.Test(t, func(t *testing.T) {
+		source, target := k8swatchtest.NewSource(service("web", "192.0.2.1")), reconciletest.NewTarget("a")
+		is := why(target)
+		if is != "reconciletest: a has no configuration, as no Sync deployed one: LastError of Loop.State says why, or the loop is still at work" {
+			t.Error(is)
+		}
+		target.Fail(errors.New("connection refused"))
+		run(t, source, target)
+		settle(5 * time.Second)
+		if is := why(target); is != "reconciletest: a has no configuration, as its last call failed: connection refused" {
+			t.Error(is)
+		}
+		target.Fail(nil)
+		settle(time.Minute)
+		if is, err := why(target), target.LastError(); is != "" || err != nil {
+			t.Error(is, err)
+		}
+		target.Fail(errors.New("connection refused"))
+		source.Apply(service("web", "192.0.2.2"))
+		settle(5 * time.Second)
+		if err := target.LastError(); err == nil || err.Error() != "a has an earlier configuration, as its last call failed: connection refused" {
+			t.Error(err)
+		}
+	})
+	target := reconciletest.NewTarget("b")
+	if _, err := target.Sync(t.Context(), nil); err == nil || !strings.Contains(why(target), "no desired configuration") {
+		t.Error(err, why(target))
+	}
+	cfg, err := dataplane.NewConfig("global\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := target.Sync(t.Context(), cfg); err != nil {
+		t.Error(err)
+	}
+	target.Drift(nil)
+	if is := why(target); is != "reconciletest: b has no configuration any more: Drift took it" {
+		t.Error(is)
+	}
+}
+
+func settle(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }

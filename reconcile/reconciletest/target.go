@@ -2,7 +2,9 @@ package reconciletest
 
 import (
 	"context"
+	"fmt"
 	"sync"
+	"testing"
 
 	"github.com/hapticsdk/haptic/dataplane"
 )
@@ -19,6 +21,7 @@ type Target struct {
 	deployments int
 	fault       error // of each call; nil for none
 	hanging     bool
+	last        error // of the last call
 }
 
 // NewTarget returns a target without a configuration.
@@ -27,7 +30,37 @@ func NewTarget(name string) *Target { return &Target{name: name} }
 // Name implements reconcile.Target.
 func (t *Target) Name() string { return t.name }
 
-// Current returns the target's configuration; nil: it has none.
+// Config returns the target's configuration. If it has none, the test fails with
+// [Target.LastError]. Call it from the goroutine of the test.
+func (t *Target) Config(tb testing.TB) *dataplane.Config {
+	tb.Helper()
+	cfg := t.Current()
+	if cfg == nil {
+		tb.Fatalf("reconciletest: %v", t.LastError())
+	}
+	return cfg
+}
+
+// LastError returns why the last call to the target failed, or why the target has no
+// configuration; nil: it has one, and the last call succeeded.
+func (t *Target) LastError() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.last != nil && t.current == nil:
+		return fmt.Errorf("%s has no configuration, as its last call failed: %w", t.name, t.last)
+	case t.last != nil:
+		return fmt.Errorf("%s has an earlier configuration, as its last call failed: %w", t.name, t.last)
+	case t.current == nil && t.deployments == 0:
+		return fmt.Errorf("%s has no configuration, as no Sync deployed one: LastError of Loop.State says why, or the loop is still at work", t.name)
+	case t.current == nil:
+		return fmt.Errorf("%s has no configuration any more: Drift took it", t.name)
+	}
+	return nil
+}
+
+// Current returns the target's configuration; nil: it has none. [Target.Config] fails a test
+// then.
 func (t *Target) Current() *dataplane.Config {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -64,26 +97,41 @@ func (t *Target) Drift(cfg *dataplane.Config) {
 }
 
 // DryRun implements reconcile.Target.
-func (t *Target) DryRun(ctx context.Context, cfg *dataplane.Config) (*dataplane.Plan, error) {
+func (t *Target) DryRun(ctx context.Context, cfg *dataplane.Config) (plan *dataplane.Plan, err error) {
 	if err := t.faulty(ctx); err != nil {
-		return nil, err
+		return nil, t.ended(err)
 	}
-	return dataplane.Diff(t.Current(), cfg)
+	plan, err = dataplane.Diff(t.Current(), cfg)
+	return plan, t.ended(err)
 }
 
 // Sync implements reconcile.Target. Without a reload it applies a configuration
 // whole or not at all.
 func (t *Target) Sync(ctx context.Context, cfg *dataplane.Config, options ...dataplane.SyncOption) (*dataplane.Result, error) {
-	if err := t.faulty(ctx); err != nil {
-		return nil, err
+	err := t.faulty(ctx)
+	var result *dataplane.Result
+	if err == nil {
+		result, err = t.sync(cfg, dataplane.LimitsOf(options...))
 	}
+	return result, t.ended(err)
+}
+
+// ended notes how a call ended.
+func (t *Target) ended(err error) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = err
+	return err
+}
+
+func (t *Target) sync(cfg *dataplane.Config, limits dataplane.SyncLimits) (*dataplane.Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	plan, err := dataplane.Diff(t.current, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if plan.Impact() == dataplane.ImpactReload && dataplane.LimitsOf(options...).WithoutReload {
+	if plan.Impact() == dataplane.ImpactReload && limits.WithoutReload {
 		return &dataplane.Result{Plan: plan, Left: plan}, nil
 	}
 	result := &dataplane.Result{Plan: plan, Hash: cfg.Hash()}

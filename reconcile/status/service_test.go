@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // TestAddressesOfService: those from outside go before those from inside, and a load
@@ -30,8 +35,8 @@ func TestAddressesOfService(t *testing.T) {
 		"name":                     {corev1.ServiceSpec{Type: "ExternalName", ExternalName: "lb.example.com"}, lb(), "lb.example.com"},
 	} {
 		var all []string
-		for _, at := range addressesOf(&corev1.Service{Spec: c.spec, Status: c.status}) {
-			all = append(all, at.Hostname+at.IP)
+		for _, at := range AddressesOf(&corev1.Service{Spec: c.spec, Status: c.status}) {
+			all = append(all, at.String())
 		}
 		require.Equal(t, c.want, strings.Join(all, " "), name)
 	}
@@ -40,39 +45,64 @@ func TestAddressesOfService(t *testing.T) {
 // TestStatusOfNoService: a Service that is gone, or has no address any more, changes
 // nothing and is told.
 func TestStatusOfNoService(t *testing.T) {
+	service := func(typ corev1.ServiceType, ips ...string) *corev1.Service {
+		return &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "haptic", Name: "front"}, Spec: corev1.ServiceSpec{Type: typ, ClusterIPs: ips}}
+	}
 	synctest.Test(t, func(t *testing.T) {
-		a, s, _ := startStatus(t)
+		a, source := newAPI(), k8swatchtest.NewSource()
+		w := start(t, a)
+		s, err := NewService(source, "haptic", "front", nil, w.Refresh)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- s.Run(ctx) }()
+		defer func() { cancel(); require.NoError(t, <-ended) }()
 		a.put("shop/web", "shop/late")
-		s.found(nil)
-		s.deploy("one", a.routes("shop/web"))
-		time.Sleep(5 * time.Second)
-		require.ErrorContains(t, s.Check(), "publish-service: the Service is not found")
-		s.found(&corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.0.0.1"}}})
-		time.Sleep(5 * time.Second)
+		deploy := func(keys ...string) {
+			rendered := &reconcile.Rendered{}
+			w.follow(rendered, func(yield func(Item) bool) {
+				var now []string
+				for _, at := range s.Addresses() {
+					now = append(now, at.String())
+				}
+				for _, item := range items(now, keys...) {
+					if !yield(item) {
+						return
+					}
+				}
+			})
+			rendered.Deployed(1)
+			time.Sleep(soon)
+		}
+		deploy("shop/web")
+		require.EqualError(t, s.Check(), "Service haptic/front is not found, so that no status changes: create it, or give the right name")
+		require.True(t, a.idle())
+		source.Apply(service("ClusterIP", "10.0.0.1"))
+		time.Sleep(soon)
 		require.Equal(t, "10.0.0.1", a.addresses("shop/web"))
 		require.NoError(t, s.Check())
-		s.found(&corev1.Service{Spec: corev1.ServiceSpec{Type: "LoadBalancer"}})
-		time.Sleep(5 * time.Second)
+		source.Apply(service("LoadBalancer", "10.0.0.1"))
+		time.Sleep(soon)
 		require.Equal(t, "10.0.0.1", a.addresses("shop/web"))
 		require.ErrorContains(t, s.Check(), "has no address yet")
-		s.deploy("two", a.routes("shop/web", "shop/late"))
-		time.Sleep(5 * time.Second)
-		require.Empty(t, a.addresses("shop/late"), "nobody knows whether the address of before still leads here")
-		s.found(&corev1.Service{Spec: corev1.ServiceSpec{ClusterIPs: []string{"10.0.0.2"}}})
-		time.Sleep(5 * time.Second)
+		deploy("shop/web", "shop/late")
+		require.Empty(t, a.addresses("shop/late"), "the address of before may lead elsewhere now")
+		source.Apply(service("ClusterIP", "10.0.0.2"))
+		time.Sleep(soon)
 		require.Equal(t, "10.0.0.2", a.addresses("shop/late"))
+		require.Equal(t, "10.0.0.2", a.addresses("shop/web"))
 	})
 }
 
-// TestParse: what the API server refuses is refused before.
-func TestParse(t *testing.T) {
+// TestParseAddress: what the API server refuses is refused before.
+func TestParseAddress(t *testing.T) {
 	for _, text := range []string{"192.0.2.1", "2001:db8::1", "lb.example.com"} {
-		one, err := Parse(text)
+		one, err := ParseAddress(text)
 		require.NoError(t, err, text)
-		require.Equal(t, text, one.IP+one.Hostname)
+		require.Equal(t, text, one.String())
 	}
 	for _, text := range []string{"", "fe80::1%eth0", "::ffff:192.0.2.1", "LB.example.com", "192.0.2.1:80", "*.example.com"} {
-		_, err := Parse(text)
+		_, err := ParseAddress(text)
 		require.ErrorContains(t, err, "want an address such as 192.0.2.1", text)
 	}
 }
