@@ -20,7 +20,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -134,7 +134,7 @@ func TestInstancesAreNoEndpoints(t *testing.T) {
 		require.NotContains(t, stderr.String(), "127.0.0.1:8081")
 	}
 
-	cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", "x", "-http-addr", "192.0.2.9:81"}, command.NewLog(io.Discard))
+	cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", "x", "-http-addr", "192.0.2.9:81"}, kit.NewLog(io.Discard))
 	require.NoError(t, err)
 	c := &controller{cfg: cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil)}
 	require.NoError(t, c.listen())
@@ -157,10 +157,10 @@ func TestInstancesAreNoEndpoints(t *testing.T) {
 
 func TestRangesOfFlags(t *testing.T) {
 	for _, bad := range []string{"127.0.0.1", "::ffff:127.0.0.0/104", "x", ""} {
-		_, err := parseFlags([]string{"-allow-endpoint", bad}, command.NewLog(&output{}))
+		_, err := parseFlags([]string{"-allow-endpoint", bad}, kit.NewLog(&output{}))
 		require.ErrorContains(t, err, "want a range such as 10.0.0.0/8", bad)
 	}
-	cfg, err := parseFlags([]string{"-allow-endpoint", "127.1.2.3/8", "-allow-endpoint", "fd00::/8"}, command.NewLog(&output{}))
+	cfg, err := parseFlags([]string{"-allow-endpoint", "127.1.2.3/8", "-allow-endpoint", "fd00::/8"}, kit.NewLog(&output{}))
 	require.NoError(t, err)
 	require.Equal(t, "[127.0.0.0/8 fd00::/8]", fmt.Sprint(cfg.allowEndpoints))
 	var stdout, stderr output

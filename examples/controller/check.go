@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // maxSlots bounds -slots.
@@ -46,10 +46,10 @@ func (c *config) checkValues() {
 	c.publish.check(f, c.manifests != "")
 	f.Check("credentials", isObject(c.secret) || isObject("default/"+c.secret), "[namespace/]name")
 	f.CheckFile("kubeconfig", isKubeconfig(c.kubeconfig), "a file that says how to reach a cluster")
-	f.CheckFile("manifests", command.IsFolder(c.manifests) || c.local != "" && !command.IsFile(c.manifests), "a folder that exists")
-	f.CheckFile("templates", command.IsFolder(c.templates), "a folder that exists")
-	f.CheckFile("test", command.IsFolder(c.test) || command.IsFile(c.test), "a file or a folder that exists")
-	f.Check("local", !command.IsFile(c.local), "a folder, and this is a file")
+	f.CheckFile("manifests", kit.IsFolder(c.manifests) || c.local != "" && !kit.IsFile(c.manifests), "a folder that exists")
+	f.CheckFile("templates", kit.IsFolder(c.templates), "a folder that exists")
+	f.CheckFile("test", kit.IsFolder(c.test) || kit.IsFile(c.test), "a file or a folder that exists")
+	f.Check("local", !kit.IsFile(c.local), "a folder, and this is a file")
 	f.CheckFile("endpoint-ca", hasCertificates(c.endpointCA), "a PEM file with certificates")
 	f.CheckPaths("endpoint-base", "endpoint-socket")
 	c.checkServe()
@@ -77,7 +77,7 @@ func isURL(s string) bool {
 	if u.Scheme == "unix" {
 		return u.Host == "" && filepath.IsAbs(u.Path)
 	}
-	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && command.IsHost(u.Hostname()) && (u.Port() == "" || command.IsPort(u.Port(), 1))
+	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && kit.IsHost(u.Hostname()) && (u.Port() == "" || kit.IsPort(u.Port(), 1))
 }
 
 func isLabel(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }

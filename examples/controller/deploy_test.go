@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // readDeployment reads the first Deployment of a manifest, and one of its containers.
@@ -49,7 +49,7 @@ func TestDeployArguments(t *testing.T) {
 	for _, file := range []string{"local/deployment.yaml", "fleet/controller.yaml"} {
 		spec, c := readDeployment(t, file, "controller")
 		args := slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool { return strings.HasPrefix(arg, "-endpoint-ca=") }) // a file of the pod
-		cfg, err := parseFlags(args, command.NewLog(io.Discard))
+		cfg, err := parseFlags(args, kit.NewLog(io.Discard))
 		require.NoError(t, err, file)
 		require.Empty(t, cfg.Args(), file)
 		if file == "fleet/controller.yaml" {

@@ -14,15 +14,15 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
 // config is what the flags say. Its parts are where resources come from, where HAProxy
 // runs, leadership and status, and the rest.
 type config struct {
-	*command.Flags
+	*kit.Flags
 	serve
 
 	kubeconfig         string // the cluster, or a folder of manifests in its place
@@ -66,8 +66,8 @@ type config struct {
 }
 
 // parseFlags reads the flags. It refuses bad combinations before anything starts.
-func parseFlags(args []string, log *command.Log) (*config, error) {
-	c := &config{Flags: command.NewFlags("controller", log)}
+func parseFlags(args []string, log *kit.Log) (*config, error) {
+	c := &config{Flags: kit.NewFlags("controller", log)}
 	fs, usual := c.Flags, reconcile.Options{}.WithDefaults()
 	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: the cluster that this runs in or, outside of one, $KUBECONFIG and ~/.kube/config")
 	fs.Var(&c.namespaces, "namespace", "watch this `namespace` only; may be repeated, or name several with commas between; empty: all")

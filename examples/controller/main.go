@@ -22,24 +22,24 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
-func main() { command.Main(run) }
+func main() { kit.Main(run) }
 
 // run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a difference.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	log, out := command.NewLog(stderr), observe.Printable(stdout)
+	log, out := kit.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)
 	if err == nil {
 		err = act(ctx, cfg, log.Logger, out)
 	}
-	return command.ExitCode(log, err)
+	return kit.ExitCode(log, err)
 }
 
 func act(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
@@ -72,7 +72,7 @@ type controller struct {
 	bus *eventbus.Bus
 
 	cluster                              *k8swatch.Cluster // or folder, never both
-	folder                               *command.Manifests
+	folder                               *kit.Manifests
 	fixtures                             *k8swatch.Static // of a case, in place of both
 	source                               k8swatch.Source  // one of the three
 	watchers                             *k8swatch.Group  // all resources of a configuration
@@ -97,7 +97,7 @@ type controller struct {
 	templates   *render.Templates                   // see render.go
 	broken      atomic.Pointer[error]               // what is wrong with the templates; nil: nothing
 	http        fetch.Store                         // resources that templates fetch
-	election    *command.Election                   // nil: this process always leads
+	election    *kit.Election                       // nil: this process always leads
 	loop        *reconcile.Loop
 	status      *status.Writer // of Ingresses; nil: nothing writes it
 
@@ -169,7 +169,7 @@ func (c *controller) newElection() (err error) {
 		return nil
 	}
 	namespace, name, _ := strings.Cut(c.cfg.lease, "/")
-	c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{
+	c.election, err = kit.NewElection(c.bus, k8swatch.ElectionOptions{
 		Client: c.cluster.Clientset().CoordinationV1(), Namespace: namespace, Name: name, Logger: c.log,
 	})
 	return err
@@ -204,7 +204,7 @@ func (c *controller) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer, Local: c.local, Drain: c.cfg.drain}
+	p := &kit.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer, Local: c.local, Drain: c.cfg.drain}
 	p.Watches, p.HAProxy = c.words()
 	c.printPlans()
 	c.watch(&p.Group)
@@ -247,7 +247,7 @@ func (c *controller) words() (watches, haproxy string) {
 }
 
 // watch adds the goroutines that follow resources.
-func (c *controller) watch(g *command.Group) {
+func (c *controller) watch(g *kit.Group) {
 	g.Go("watches", c.watchers.Run)
 	if c.discovery != nil {
 		g.Go("watches of instances", c.discovery.Run)
@@ -259,7 +259,7 @@ func (c *controller) watch(g *command.Group) {
 
 // once is a preflight with -dry-run, and otherwise a single deployment.
 func (c *controller) once(ctx context.Context) error {
-	g := &command.Group{Log: c.log}
+	g := &kit.Group{Log: c.log}
 	c.watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
 		if err := c.start(ctx); err != nil {
@@ -270,6 +270,6 @@ func (c *controller) once(ctx context.Context) error {
 				return err
 			}
 		}
-		return command.Once(ctx, c.loop, c.cfg.dryRun, c.out, c.log)
+		return kit.Once(ctx, c.loop, c.cfg.dryRun, c.out, c.log)
 	})
 }

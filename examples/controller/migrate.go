@@ -13,14 +13,14 @@ import (
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // migrate is -migrate. For each annotation of ingress-nginx and of haproxytech's
 // controller it prints what becomes of it here, whatever the class of the Ingress. It
 // changes and deploys nothing.
 func (c *controller) migrate(ctx context.Context) error {
-	g := &command.Group{Log: c.log}
+	g := &kit.Group{Log: c.log}
 	c.watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
 		if err := c.await(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // publishFlags say where clients reach HAProxy.
@@ -19,7 +19,7 @@ type publishFlags struct {
 	addresses status.Addresses
 }
 
-func (p *publishFlags) declare(fs *command.Flags) {
+func (p *publishFlags) declare(fs *kit.Flags) {
 	fs.StringVar(&p.service, "publish-service", "", "`namespace/name` of the Service before HAProxy: its addresses become the status of the Ingresses that are served; with -leader-elect the leader writes it")
 	fs.Func("publish-address", "`address or host name` for that status, in place of those of a Service; may be repeated", func(s string) error {
 		one, err := status.Parse(s)
@@ -30,7 +30,7 @@ func (p *publishFlags) declare(fs *command.Flags) {
 
 func (p *publishFlags) given() bool { return p.service != "" || len(p.addresses) > 0 }
 
-func (p *publishFlags) check(fs *command.Flags, folder bool) {
+func (p *publishFlags) check(fs *kit.Flags, folder bool) {
 	fs.Check("publish-service", isObject(p.service), "namespace/name")
 	if p.service != "" && len(p.addresses) > 0 {
 		fs.Wrong(errors.New("-publish-service and -publish-address exclude each other"))

@@ -14,7 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 	"github.com/hapticsdk/haptic/validate"
@@ -128,7 +128,7 @@ func (c *controller) newLoop() error {
 		opts.Renderer = c.status.Renderer(opts.Renderer.(status.Renderer), func() status.Routes { return c.routes.Load() })
 	}
 	if c.cluster != nil && !c.cfg.dryRun {
-		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic", c.log)
+		opts.Recorder, c.stopRecorder = kit.NewRecorder(c.cluster, "haptic", c.log)
 	}
 	if c.local != nil {
 		opts.Targets = []reconcile.Target{c.local}

@@ -16,8 +16,8 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/errorpages"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // serve has the flags for what HAProxy serves beside Ingresses, and how.
@@ -63,7 +63,7 @@ func (s *serve) add(fs *config) {
 func (c *config) checkServe() {
 	f := c.Flags
 	f.Check("access-log", c.accessLog == "http" || c.accessLog == "json" || c.accessLog == "off", "http, json or off")
-	f.CheckFile("error-pages", command.IsFolder(c.errorPages), "a folder that exists")
+	f.CheckFile("error-pages", kit.IsFolder(c.errorPages), "a folder that exists")
 	f.Check("default-certificate", isObject(c.certificate), "namespace/name")
 	f.Check("tcp-services", isObject(c.tcp), "namespace/name")
 	f.Check("drain-delay", c.drain >= 0, "0s or more, such as 10s")
@@ -123,7 +123,7 @@ func (c *controller) serves() (err error) {
 	for _, page := range c.pages {
 		c.settings.ErrorPages = append(c.settings.ErrorPages, strings.TrimSuffix(page.Name, ".http"))
 	}
-	return command.OfFlag("error-pages", err)
+	return kit.OfFlag("error-pages", err)
 }
 
 // operator holds what the flags and the ConfigMap of TCP services became. It stays the

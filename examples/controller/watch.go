@@ -18,9 +18,9 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
@@ -35,10 +35,10 @@ func (c *controller) newWatchers() (err error) {
 			opts.LastGood = filepath.Join(c.cfg.local, "manifests")
 		}
 		folder, e := k8swatch.NewFolder(c.cfg.manifests, opts)
-		c.folder, c.source, err = &command.Manifests{Folder: folder}, folder, command.OfFlag("manifests", e)
+		c.folder, c.source, err = &kit.Manifests{Folder: folder}, folder, kit.OfFlag("manifests", e)
 	} else {
 		c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.cfg.kubeconfig})
-		c.source, err = c.cluster, command.OfCluster(err)
+		c.source, err = c.cluster, kit.OfCluster(err)
 	}
 	if err != nil {
 		return err

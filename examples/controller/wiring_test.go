@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // TestClusterThatDoesNotAnswer: a preflight ends with an error, and does not
@@ -42,7 +42,7 @@ users: [{name: u, user: {}}]}
 // TestKubeconfigList: the variable may name several files, which are merged.
 func TestKubeconfigList(t *testing.T) {
 	t.Setenv("KUBECONFIG", "/does/not/exist:/neither")
-	cfg, err := parseFlags(nil, command.NewLog(io.Discard))
+	cfg, err := parseFlags(nil, kit.NewLog(io.Discard))
 	if err != nil || cfg.kubeconfig != "" {
 		t.Errorf("%+v, %v", cfg, err)
 	}
@@ -78,7 +78,7 @@ func TestEndpointsByHTTPS(t *testing.T) {
 		}
 	}
 	for _, flags := range []string{"-endpoint-ca x", "-pods app=haproxy -pod-namespace edge -pod-scheme ftp", "-pod-namespace edge"} {
-		if _, err := parseFlags(strings.Fields(flags), command.NewLog(io.Discard)); err == nil {
+		if _, err := parseFlags(strings.Fields(flags), kit.NewLog(io.Discard)); err == nil {
 			t.Errorf("%s: accepted", flags)
 		}
 	}
@@ -109,7 +109,7 @@ func TestWhereCredentialsAre(t *testing.T) {
 		t.Setenv("SECRET_NAME", c.name)
 		t.Setenv("HAPTIC_DATAPLANE_USERNAME", c.user)
 		t.Setenv("HAPTIC_DATAPLANE_PASSWORD", c.password)
-		cfg, err := parseFlags(strings.Fields(c.flags), command.NewLog(io.Discard))
+		cfg, err := parseFlags(strings.Fields(c.flags), kit.NewLog(io.Discard))
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%+v: %v", c, err)
@@ -132,7 +132,7 @@ func TestLeaseIsInTheOwnNamespace(t *testing.T) {
 			continue // the tests run in a pod themselves
 		}
 		t.Setenv("POD_NAMESPACE", c.own)
-		cfg, err := parseFlags(strings.Fields(c.flags), command.NewLog(io.Discard))
+		cfg, err := parseFlags(strings.Fields(c.flags), kit.NewLog(io.Discard))
 		if err != nil || cfg.lease != c.lease {
 			t.Errorf("%+v: %q, %v", c, cfg.lease, err)
 		}
@@ -155,7 +155,7 @@ func TestPodsNeedANamespace(t *testing.T) {
 			continue // the tests run in a pod themselves
 		}
 		t.Setenv("POD_NAMESPACE", c.own)
-		cfg, err := parseFlags(strings.Fields(c.flags), command.NewLog(io.Discard))
+		cfg, err := parseFlags(strings.Fields(c.flags), kit.NewLog(io.Discard))
 		if c.wrong != "" {
 			if err == nil || !strings.Contains(err.Error(), c.wrong) {
 				t.Errorf("%s: %v", c.flags, err)

@@ -6,13 +6,13 @@ import (
 	"os"
 	"strings"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // config is what the flags and the environment say.
 type config struct {
-	*command.Flags
+	*kit.Flags
 
 	settings, manifests, kubeconfig, local, namespace, secret, httpAddr, socket string
 	test, once, dryRun, leaderElect                                             bool
@@ -21,8 +21,8 @@ type config struct {
 // configMap begins a value of -settings that names a ConfigMap.
 const configMap = "configmap:"
 
-func parseFlags(args []string, log *command.Log) (*config, error) {
-	c := &config{Flags: command.NewFlags("settings", log)}
+func parseFlags(args []string, log *kit.Log) (*config, error) {
+	c := &config{Flags: kit.NewFlags("settings", log)}
 	fs := c.Flags
 	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:[NAMESPACE/]NAME, whose key is settings.yaml; empty: the ConfigMap $CONFIGMAP_NAME")
 	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
@@ -46,9 +46,9 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 		fs.CheckObjects(configMap, "settings")
 	}
 	fs.CheckObjects("", "credentials")
-	fs.CheckFile("manifests", command.IsFolder(c.manifests) || c.local != "" && !command.IsFile(c.manifests), "a folder that exists")
-	fs.Check("local", !command.IsFile(c.local), "a folder, and this is a file")
-	fs.CheckFile("kubeconfig", command.IsFile(c.kubeconfig), "a file that exists")
+	fs.CheckFile("manifests", kit.IsFolder(c.manifests) || c.local != "" && !kit.IsFile(c.manifests), "a folder that exists")
+	fs.Check("local", !kit.IsFile(c.local), "a folder, and this is a file")
+	fs.CheckFile("kubeconfig", kit.IsFile(c.kubeconfig), "a file that exists")
 	fs.CheckNamespaces("pod-namespace")
 	fs.CheckBinds(c.local != "", "http-addr")
 	fs.CheckPaths("endpoint-socket")
@@ -63,7 +63,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 func (c *config) check() {
 	object, fromCluster := strings.CutPrefix(c.settings, configMap)
 	if !fromCluster && (c.test || c.once || c.local == "") { // otherwise the program waits for it
-		c.CheckFile("settings", command.IsFile(c.settings), "a file that exists")
+		c.CheckFile("settings", kit.IsFile(c.settings), "a file that exists")
 	}
 	for _, problem := range []struct {
 		is  bool

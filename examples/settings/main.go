@@ -33,25 +33,25 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/validate"
 )
 
-func main() { command.Main(run) }
+func main() { kit.Main(run) }
 
 // run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a difference.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	log, out := command.NewLog(stderr), observe.Printable(stdout)
+	log, out := kit.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)
 	if err == nil {
 		err = act(ctx, cfg, log, out)
 	}
-	return command.ExitCode(log, err)
+	return kit.ExitCode(log, err)
 }
 
-func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) error {
+func act(ctx context.Context, cfg *config, log *kit.Log, out io.Writer) error {
 	c := &controller{config: cfg, log: log, out: out, bus: eventbus.New(nil), stopRecorder: func() {}}
 	if c.test {
 		return c.runCases(ctx)
@@ -71,14 +71,14 @@ func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) erro
 // controller is everything that runs, wired together.
 type controller struct {
 	*config
-	log      *command.Log
+	log      *kit.Log
 	out      io.Writer
 	bus      *eventbus.Bus
 	source   k8swatch.Source
-	folder   *command.Manifests // nil: a cluster
-	cluster  *k8swatch.Cluster  // nil: a folder
-	local    *dataplane.Local   // nil: Dataplane APIs
-	election *command.Election
+	folder   *kit.Manifests    // nil: a cluster
+	cluster  *k8swatch.Cluster // nil: a folder
+	local    *dataplane.Local  // nil: Dataplane APIs
+	election *kit.Election
 	live     *settings.Live
 	loop     *reconcile.Loop
 
@@ -93,15 +93,15 @@ func (c *controller) newSource() (err error) {
 			opts.LastGood = filepath.Join(c.config.local, "manifests")
 		}
 		folder, err := k8swatch.NewFolder(c.manifests, opts)
-		c.folder, c.source = &command.Manifests{Folder: folder}, folder
+		c.folder, c.source = &kit.Manifests{Folder: folder}, folder
 		return err
 	}
 	if c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.kubeconfig}); err != nil {
-		return command.OfCluster(err)
+		return kit.OfCluster(err)
 	}
 	c.source = c.cluster
 	if c.leaderElect {
-		c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{Client: c.cluster.Clientset().CoordinationV1(),
+		c.election, err = kit.NewElection(c.bus, k8swatch.ElectionOptions{Client: c.cluster.Clientset().CoordinationV1(),
 			Namespace: c.namespace, Name: "haptic-settings", Logger: c.log.Logger})
 	}
 	return err
@@ -148,7 +148,7 @@ func (c *controller) newLoop() (err error) {
 		opts.Targets = []reconcile.Target{c.local}
 	}
 	if c.cluster != nil && !c.dryRun {
-		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic-settings", c.log.Logger)
+		opts.Recorder, c.stopRecorder = kit.NewRecorder(c.cluster, "haptic-settings", c.log.Logger)
 	}
 	c.loop, err = c.live.NewLoop(opts)
 	return err
@@ -173,7 +173,7 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 }
 
 // watch adds the goroutines that follow resources.
-func (c *controller) watch(g *command.Group) {
+func (c *controller) watch(g *kit.Group) {
 	g.Go("watches", c.live.Run)
 	if c.folder != nil {
 		g.Go("manifests", c.folder.Run)
@@ -186,7 +186,7 @@ func (c *controller) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer, Local: c.local,
+	p := &kit.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer, Local: c.local,
 		HAProxy: "pods that the settings select", Watches: "what " + c.settings + " says, in " + c.manifests}
 	if c.cluster != nil {
 		p.Watches = "what " + c.settings + " says, of " + c.cluster.RESTConfig().Host
@@ -229,7 +229,7 @@ func (c *controller) deployed(ctx context.Context) bool {
 
 // runOnce is -once: one deployment or, with -dry-run, only its plan.
 func (c *controller) runOnce(ctx context.Context) error {
-	g := &command.Group{Log: c.log.Logger}
+	g := &kit.Group{Log: c.log.Logger}
 	c.watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
 		if c.local != nil {
@@ -245,7 +245,7 @@ func (c *controller) runOnce(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return command.Once(ctx, c.loop, c.dryRun, c.out, c.log.Logger)
+		return kit.Once(ctx, c.loop, c.dryRun, c.out, c.log.Logger)
 	})
 }
 

@@ -1,23 +1,23 @@
-// Package command provides the parts of a controller's main function: flags, log, listeners
+// Package kit provides the parts of a controller's main function: flags, log, listeners
 // and a clean end.
 //
-//	func main() { command.Main(run) }
+//	func main() { kit.Main(run) }
 //
 //	func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-//		log := command.NewLog(stderr)                // level and format change while it runs
-//		flags := command.NewFlags("mine", log)       // -metrics-addr, -debug-addr, -log-level …
+//		log := kit.NewLog(stderr)                    // level and format change while it runs
+//		flags := kit.NewFlags("mine", log)           // -metrics-addr, -debug-addr, -log-level …
 //		size := flags.Int("size", 4, "how many")     // and the program's own
 //		if err := flags.Parse(args); err != nil {
-//			return command.ExitCode(log, err) // -h
+//			return kit.ExitCode(log, err) // -h
 //		}
 //		flags.Check("size", *size > 0, "a number above 0")
 //		if err := flags.Err(); err != nil {
-//			return command.ExitCode(log, err) // a line for each wrong flag
+//			return kit.ExitCode(log, err) // a line for each wrong flag
 //		}
-//		p := &command.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer}
+//		p := &kit.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer}
 //		p.Go("watches", group.Run)
 //		p.Go("loop", loop.Run)
-//		return command.ExitCode(log, p.Run(ctx))
+//		return kit.ExitCode(log, p.Run(ctx))
 //	}
 //
 // A program uses what fits and leaves the rest: [Log], [Flags] and [Group] stand alone.
@@ -43,4 +43,4 @@
 // time doubles with each line. The loop logs the instances that it did not deploy to.
 //
 // The flags -log-level and -log-format apply until settings say otherwise: see [Log.Follow].
-package command
+package kit

@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"bytes"
@@ -17,14 +17,14 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
 )
 
 // Each flag that is wrong has a line. A variable of the environment is named as well.
 func ExampleFlags() {
-	log := command.NewLog(os.Stdout)
-	flags := command.NewFlags("mine", log)
+	log := kit.NewLog(os.Stdout)
+	flags := kit.NewFlags("mine", log)
 	flags.String("http-addr", ":8080", "where HAProxy listens")
 	flags.String("templates", "", "a folder")
 	flags.String("state", "", "a folder where HAProxy runs")
@@ -35,7 +35,7 @@ func ExampleFlags() {
 	_ = flags.Parse([]string{"-http-addr", "8080", "-templates", "/none", "-state", "here", "-namespace", "Shop"})
 	flags.Env("secret", "MINE_SECRET", "")
 	flags.CheckBinds(true, "http-addr")
-	flags.CheckFile("templates", command.IsFolder("/none"), "a folder that exists")
+	flags.CheckFile("templates", kit.IsFolder("/none"), "a folder that exists")
 	flags.CheckPaths("state")
 	flags.CheckObjects("", "secret")
 	flags.CheckNamespaces("namespace")
@@ -53,21 +53,21 @@ func ExampleFlags() {
 }
 
 func ExampleIsHost() {
-	fmt.Println(command.IsHost("haproxy-0.edge"), command.IsHost("a b"), command.IsPort("70000", 1), command.IsFile("/none"))
+	fmt.Println(kit.IsHost("haproxy-0.edge"), kit.IsHost("a b"), kit.IsPort("70000", 1), kit.IsFile("/none"))
 	// Output: true false false false
 }
 
 // An error names the flag that it comes from.
 func ExampleOfFlag() {
-	fmt.Println(command.OfFlag("local", dataplane.ErrBusy))
-	fmt.Println(strings.HasSuffix(command.OfCluster(k8swatch.ErrNoCluster).Error(), "give -kubeconfig FILE, or -manifests DIR"))
+	fmt.Println(kit.OfFlag("local", dataplane.ErrBusy))
+	fmt.Println(strings.HasSuffix(kit.OfCluster(k8swatch.ErrNoCluster).Error(), "give -kubeconfig FILE, or -manifests DIR"))
 	// Output:
 	// -local: the folder is in use by another process
 	// true
 }
 
 func ExampleLog_Fail() {
-	log := command.NewLog(os.Stdout)
+	log := kit.NewLog(os.Stdout)
 	fmt.Println(log.SetLevel("loud"))
 	fmt.Println(log.SetFormat("xml"))
 	log.Fail(errors.New("no route"))
@@ -79,7 +79,7 @@ func ExampleLog_Fail() {
 
 // Parts run beside something that ends by itself.
 func ExampleGroup_Until() {
-	g := command.Group{Log: slog.New(slog.DiscardHandler)}
+	g := kit.Group{Log: slog.New(slog.DiscardHandler)}
 	g.Go("watches", func(ctx context.Context) error { <-ctx.Done(); return nil })
 	fmt.Println(g.Until(context.Background(), func(context.Context) error { return errors.New("refused") }))
 	// Output: refused
@@ -98,9 +98,9 @@ func ExampleOnce() {
 		fmt.Println(err)
 		return
 	}
-	log := command.NewLog(os.Stdout)
-	err = command.Once(context.Background(), loop, true, os.Stdout, log.Logger)
-	fmt.Println(command.ExitCode(log, err))
+	log := kit.NewLog(os.Stdout)
+	err = kit.Once(context.Background(), loop, true, os.Stdout, log.Logger)
+	fmt.Println(kit.ExitCode(log, err))
 	// Output:
 	// a:
 	// + global (reload: HAProxy reads new sections only at a reload)
@@ -111,7 +111,7 @@ func ExampleOnce() {
 // One of several controllers leads, and the bus hears of it.
 func ExampleNewElection() {
 	bus := eventbus.New(nil)
-	election, err := command.NewElection(bus, k8swatch.ElectionOptions{
+	election, err := kit.NewElection(bus, k8swatch.ElectionOptions{
 		Client: fake.NewSimpleClientset(&coordinationv1.Lease{}).CoordinationV1(), Namespace: "edge", Name: "haptic", Identity: "one",
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -144,7 +144,7 @@ func ExampleManifests() {
 		fmt.Println(err)
 		return
 	}
-	manifests := &command.Manifests{Folder: folder}
+	manifests := &kit.Manifests{Folder: folder}
 	fmt.Println(manifests.WaitForKnown(context.Background()), manifests.Check())
 	// Output: <nil> <nil>
 }
@@ -169,7 +169,7 @@ func ExampleNewRecorder() {
 		return
 	}
 	defer cluster.Close()
-	recorder, stop := command.NewRecorder(cluster, "mine", slog.New(slog.DiscardHandler))
+	recorder, stop := kit.NewRecorder(cluster, "mine", slog.New(slog.DiscardHandler))
 	defer stop()
 	opts := reconcile.Options{Recorder: recorder}
 	fmt.Println(opts.Recorder != nil)
