@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 	"github.com/hapticsdk/haptic/eventbus"
@@ -140,18 +139,15 @@ func TestInstancesAreNoEndpoints(t *testing.T) {
 	require.NoError(t, c.listen())
 	c.loop, err = reconcile.New(reconcile.Options{Renderer: &render.Templates{}})
 	require.NoError(t, err)
-	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.1.1.1", PodIPs: []corev1.PodIP{{IP: "10.1.1.1"}, {IP: "fd00::1"}}}}
-	c.listenAt(t.Context(), nil, []*corev1.Pod{pod})
-	listeners := c.endpointRules().Listeners
 	both := []netip.Addr{netip.MustParseAddr("10.1.1.1"), netip.MustParseAddr("fd00::1")}
+	c.listenAt([]netip.AddrPort{netip.AddrPortFrom(both[0], 5555), netip.AddrPortFrom(both[1], 5555)})
+	listeners := c.endpointRules().Listeners
 	require.Equal(t, both, listeners[5555])
 	require.Equal(t, append(slices.Clone(both[:1]), netip.MustParseAddr("192.0.2.9"), both[1]), listeners[81])
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("192.0.2.9")}, c.addresses.Listeners[81], "what is shared stays")
 	require.Empty(t, listeners[80])
 
-	pod = pod.DeepCopy()
-	pod.Status.Phase = corev1.PodFailed // evicted: a pod of a tenant may have its address
-	c.listenAt(t.Context(), nil, []*corev1.Pod{pod})
+	c.listenAt(nil)
 	require.Empty(t, c.endpointRules().Listeners[5555])
 }
 
@@ -172,10 +168,11 @@ func TestRangesOfFlags(t *testing.T) {
 // instances are in two namespaces, as a request may pass both.
 func TestFleetsOfTwoNamespaces(t *testing.T) {
 	fleet := func(namespace string) string {
-		c := &controller{cfg: &config{pods: "app=haproxy", podNamespace: namespace}}
-		word, err := c.fleet()
+		cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", namespace, "-credentials", "a/b"}, kit.NewLog(io.Discard))
 		require.NoError(t, err)
-		return word
+		c := &controller{cfg: cfg, source: &kit.Source{}, targets: &kit.Targets{}}
+		require.NoError(t, c.newSettings())
+		return c.settings.Fleet
 	}
 	require.Equal(t, fleet("edge"), fleet("edge"))
 	require.NotEqual(t, fleet("edge"), fleet("inner"))

@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
 )
@@ -44,7 +45,7 @@ func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Wr
 	if len(tests) == 0 {
 		return fmt.Errorf("-test %s: there are no cases", cfg.test)
 	}
-	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil)}
+	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil), source: &kit.Source{}}
 	defer c.close()
 	if err := c.newTargets(); err != nil {
 		return err
@@ -93,20 +94,20 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	if err := check.Check(); err != nil {
 		return nil, err
 	}
-	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
+	validator := &validate.Validator{Layout: c.targets.Layout, User: dataplane.DefaultUser()}
 	cfg := *c.cfg
-	cfg.namespaces, cfg.pods, cfg.secret = nil, "", "" // fixtures have namespaces of their own
+	cfg.namespaces = nil // fixtures have namespaces of their own
 	cfg.certificate, cfg.backend, cfg.tcp = "", ingress.ServiceRef{}, ""
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
-			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings, layout: c.layout}
+			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), source: &kit.Source{Source: in.Source}, ofCase: true, settings: c.settings}
 			k.addresses.Allow = c.addresses.Allow // without Listeners, so that a case passes on every host
 			k.each = ingress.EachOf(engine)
 			if err := k.newWatchers(); err != nil {
 				return nil, err
 			}
 			k.newModel(in.Previous)
-			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.layout}, in.Sync(ctx, k.watchers)
+			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.targets.Layout}, in.Sync(ctx, k.watchers)
 		},
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			_, err := validator.Check(ctx, cfg)

@@ -19,17 +19,15 @@ func (c *controller) newObserver() (*observe.Observer, error) {
 		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
 		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States},
 	}
-	if c.discovery != nil {
-		subject.Discovery = c.discovery
+	if c.targets.Discovery != nil {
+		subject.Discovery = c.targets.Discovery
 	}
 	observer, err := observe.New(c.bus, subject, c.log)
 	if err != nil {
 		return nil, err
 	}
 	observer.Metrics.MustRegister(c.expiryMetric())
-	if c.folder != nil {
-		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
-	}
+	c.source.Observe(observer.Health)
 	if c.status != nil {
 		observer.Health.Check("ingress-status", observe.Reported, c.status.Check)
 	}
@@ -55,7 +53,7 @@ func (c *config) public() any {
 		all["expiry-warning"] = usualWarning()
 	}
 	maps.Copy(all, map[string]any{
-		"endpoint": len(c.endpoints), "shared-host": c.sharedHosts, "limit": c.limits.InForce(), "publish-address": c.publish.addresses, "allow-endpoint": c.allowEndpoints,
+		"endpoint": len(c.targets.Endpoints), "shared-host": c.sharedHosts, "limit": c.limits.InForce(), "publish-address": c.publish.addresses, "allow-endpoint": c.allowEndpoints,
 		"trust-proxy": c.trustProxies, "accept-proxy": c.acceptProxy, "default-backend": c.backend, "dns-server": c.nameservers,
 	})
 	return all

@@ -57,10 +57,10 @@ func TestDeployArguments(t *testing.T) {
 			continue
 		}
 		grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
-		require.Less(t, cfg.drain+cfg.stopTimeout+3*time.Second, grace, "SIGKILL comes later")
-		require.GreaterOrEqual(t, cfg.stopTimeout, 30*time.Second, "long requests end by themselves")
+		require.Less(t, cfg.targets.Drain+cfg.targets.StopTimeout+3*time.Second, grace, "SIGKILL comes later")
+		require.GreaterOrEqual(t, cfg.targets.StopTimeout, 30*time.Second, "long requests end by themselves")
 		p := c.ReadinessProbe
-		require.Greater(t, time.Duration(p.PeriodSeconds*(p.FailureThreshold-1))*time.Second, cfg.drain-time.Second, "endpoints that end serve as long as they are ready")
+		require.Greater(t, time.Duration(p.PeriodSeconds*(p.FailureThreshold-1))*time.Second, cfg.targets.Drain-time.Second, "endpoints that end serve as long as they are ready")
 	}
 	var delays []string
 	for _, container := range []string{"haproxy", "dataplane"} {

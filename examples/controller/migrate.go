@@ -1,115 +1,39 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
+	"io"
+	"log/slog"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 
-	"github.com/hapticsdk/haptic/examples/controller/annotation"
-	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/examples/controller/migrate"
 	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
-// migrate is -migrate. For each annotation of ingress-nginx and of haproxytech's
-// controller it prints what becomes of it here, whatever the class of the Ingress. It
-// changes and deploys nothing.
-func (c *controller) migrate(ctx context.Context) error {
-	g := &kit.Group{Log: c.log}
-	c.watch(g)
+// printMigration is -migrate. It changes and deploys nothing.
+func printMigration(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
+	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil)}
+	if err := c.newSource(); err != nil {
+		return err
+	}
+	if err := c.newWatchers(); err != nil {
+		return err
+	}
+	g := &kit.Group{Log: log}
+	g.Go("watches", c.watchers.Run)
+	c.source.Watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
-		if err := c.await(ctx); err != nil {
+		if err := kit.AwaitSync(ctx, c.watchers, true); err != nil {
 			return err
 		}
 		all := c.watchers.Snapshot()
-		secrets, opaque := read[*corev1.Secret](ctx, all, c.secrets), read[*corev1.Secret](ctx, all, c.opaque)
-		m := &migration{count: map[string]int{}, secret: func(keys ...string) *corev1.Secret { return cmp.Or(secrets.single(keys...), opaque.single(keys...)) }}
-		for _, ing := range read[*networkingv1.Ingress](ctx, all, c.ingresses).list() {
-			m.ingress(ing)
-		}
-		for _, svc := range read[*corev1.Service](ctx, all, c.services).list() {
-			m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, nil))
-		}
-		_, err := fmt.Fprint(c.out, m.text.String(), m.summary())
+		_, err := fmt.Fprint(out, migrate.Report(read[*networkingv1.Ingress](ctx, all, c.ingresses).list(), read[*corev1.Service](ctx, all, c.services).list(),
+			read[*corev1.Secret](ctx, all, slices.Concat(c.secrets, c.opaque)).single))
 		return err
 	})
-}
-
-// migration collects the output.
-type migration struct {
-	secret  func(keys ...string) *corev1.Secret
-	text    strings.Builder
-	count   map[string]int // by word
-	objects int
-}
-
-// ingress reads one Ingress alone, as if it had our class.
-func (m *migration) ingress(ing *networkingv1.Ingress) {
-	if !annotation.Has(ing.Annotations) && len(ing.Spec.TLS) == 0 {
-		return
-	}
-	own := ing.DeepCopy()
-	own.Spec.IngressClassName = nil
-	delete(own.Annotations, "kubernetes.io/ingress.class")
-	_, problems := annotation.Read(annotation.Ingress, ing.Annotations, annotation.Options{})
-	for _, p := range problems { // one that closes the paths would hide the mistakes of others
-		if !p.Warning {
-			delete(own.Annotations, p.Name)
-		}
-	}
-	options, _ := annotation.Read(annotation.Ingress, own.Annotations, annotation.Options{})
-	names := []string{options.Auth.Secret, options.Server.CA}
-	for _, t := range ing.Spec.TLS {
-		names = append(names, t.SecretName)
-	}
-	var secrets []*corev1.Secret
-	for _, name := range names {
-		if secret := m.secret(ing.Namespace, strings.TrimPrefix(name, ing.Namespace+"/")); secret != nil {
-			secrets = append(secrets, secret)
-		}
-	}
-	routes := ingress.Alone(own, secrets...)
-	wrong, more := map[string]string{}, []annotation.Verdict(nil)
-	for _, r := range routes.Refused {
-		name, is := strings.CutPrefix(r.Field, "metadata.annotations[")
-		switch {
-		case is && !r.Warning:
-			wrong[strings.TrimSuffix(name, "]")] = r.Reason
-		case strings.HasSuffix(r.Field, ".path") && r.Object.Kind == "Ingress" && annotation.Has(ing.Annotations):
-			more = append(more, annotation.Verdict{Name: r.Field, Is: map[bool]string{true: "differs", false: "refused"}[r.Warning], Why: r.Reason})
-		}
-	}
-	all := append(annotation.Verdicts(annotation.Ingress, ing.Annotations, wrong), more...)
-	if v := annotation.Unsaid(ing.Annotations); len(ing.Spec.TLS) > 0 && v.Name != "" {
-		all = append(all, v)
-	}
-	m.tell("Ingress "+ing.Namespace+"/"+ing.Name, all)
-}
-
-func (m *migration) tell(object string, all []annotation.Verdict) {
-	if len(all) == 0 {
-		return
-	}
-	m.objects++
-	fmt.Fprintln(&m.text, object)
-	for _, v := range all {
-		m.count[v.Is]++
-		fmt.Fprintln(&m.text, "  "+v.String())
-	}
-}
-
-func (m *migration) summary() string {
-	var words []string
-	for _, word := range slices.Sorted(maps.Keys(m.count)) {
-		words = append(words, fmt.Sprintf("%d %s", m.count[word], word))
-	}
-	if len(words) == 0 {
-		return "no Ingress or Service has an annotation of ingress-nginx or haproxytech\n"
-	}
-	return fmt.Sprintf("%d resources: %s; docs/annotations.md has all\n", m.objects, strings.Join(words, ", "))
 }

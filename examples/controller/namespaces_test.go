@@ -38,5 +38,5 @@ func TestNamespacesAreChecked(t *testing.T) {
 	}
 	c, err := parseFlags(strings.Fields("-namespace b,a -namespace b -default-backend a/web:80"), kit.NewLog(io.Discard))
 	require.NoError(t, err)
-	require.Equal(t, namespaces{"a", "b"}, c.namespaces)
+	require.Equal(t, kit.Namespaces{"a", "b"}, c.namespaces)
 }

@@ -31,7 +31,7 @@ func (p *publishFlags) declare(fs *kit.Flags) {
 func (p *publishFlags) given() bool { return p.service != "" || len(p.addresses) > 0 }
 
 func (p *publishFlags) check(fs *kit.Flags, folder bool) {
-	fs.Check("publish-service", isObject(p.service), "namespace/name")
+	fs.Check("publish-service", kit.IsObject(p.service), "namespace/name")
 	if p.service != "" && len(p.addresses) > 0 {
 		fs.Wrong(errors.New("-publish-service and -publish-address exclude each other"))
 	}
@@ -42,14 +42,14 @@ func (p *publishFlags) check(fs *kit.Flags, folder bool) {
 
 // newStatus makes the writer of statuses; nil: there is nothing to write.
 func (c *controller) newStatus() (*status.Writer, error) {
-	if !c.cfg.publish.given() || c.cluster == nil || c.cfg.once {
+	if !c.cfg.publish.given() || c.source.Cluster == nil || c.cfg.once {
 		return nil, nil
 	}
-	opts := status.Options{Client: c.cluster.Clientset().NetworkingV1(), Addresses: c.cfg.publish.addresses,
+	opts := status.Options{Client: c.source.Cluster.Clientset().NetworkingV1(), Addresses: c.cfg.publish.addresses,
 		Namespaces: c.cfg.namespaces, Leads: func() uint64 { return c.loop.Term() }, Look: c.lookAtIngresses}
 	w := status.New(opts)
 	if namespace, name, ok := strings.Cut(c.cfg.publish.service, "/"); ok {
-		return w, w.Follow(c.cluster, namespace, name, c.log)
+		return w, w.Follow(c.source.Cluster, namespace, name, c.log)
 	}
 	return w, nil
 }

@@ -41,7 +41,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		`-local ""` + missing:                                                                                        {"-local="},
 		`-manifests "/no/such": want a folder that exists (no such file or directory)`:                               {"-manifests", "/no/such"},
 		`-local "` + file + `": want a folder, and this is a file`:                                                   {"-local", file},
-		`-kubeconfig "/no/such": want a file that exists (no such file or directory)`:                                {"-kubeconfig", "/no/such"},
+		`-kubeconfig "/no/such": want a file that says how to reach a cluster (no such file or directory)`:           {"-kubeconfig", "/no/such"},
 		`-pod-namespace "NO SUCH"` + label:                                                                           {"-pod-namespace", "NO SUCH"},
 		`-http-addr "8080"` + address:                                                                                {"-http-addr", "8080"},
 		`-http-addr ":0"` + address:                                                                                  {"-http-addr", ":0"},

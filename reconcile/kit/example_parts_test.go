@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -39,8 +37,9 @@ func ExampleFlags() {
 	flags.CheckPaths("state")
 	flags.CheckObjects("", "secret")
 	flags.CheckNamespaces("namespace")
-	if *watched != "" && flags.Given("secret") {
-		flags.Wrong(errors.New("-namespace and -secret exclude each other"))
+	flags.Refuse(*watched != "", "-namespace and -state exclude each other") // not while another is wrong
+	if flags.Given("secret") && kit.IsObject("a/b") {
+		flags.Wrong(errors.New("-secret: want one that exists"))
 	}
 	fmt.Println(flags.Err())
 	// Output:
@@ -49,7 +48,7 @@ func ExampleFlags() {
 	// error: -state "here": want a path that begins with /
 	// error: $MINE_SECRET "a/b/c": want [namespace/]name
 	// error: -namespace "Shop": want the name of a namespace: a-z, 0-9 and -, 63 characters at most
-	// error: -namespace and -secret exclude each other
+	// error: -secret: want one that exists
 }
 
 func ExampleIsHost() {
@@ -60,10 +59,7 @@ func ExampleIsHost() {
 // An error names the flag that it comes from.
 func ExampleOfFlag() {
 	fmt.Println(kit.OfFlag("local", dataplane.ErrBusy))
-	fmt.Println(strings.HasSuffix(kit.OfCluster(k8swatch.ErrNoCluster).Error(), "give -kubeconfig FILE, or -manifests DIR"))
-	// Output:
-	// -local: the folder is in use by another process
-	// true
+	// Output: -local: the folder is in use by another process
 }
 
 func ExampleLog_Fail() {
@@ -125,53 +121,8 @@ func ExampleNewElection() {
 	})
 	bus.Start()
 	ctx, stop := context.WithCancel(context.Background())
-	err = election.Run(ctx, func(context.Context) { stop() }, nil)
+	err = election.Run(ctx, stop)
 	_ = bus.Close(context.Background())
 	fmt.Println(told.String(), err)
 	// Output: leads now and deploys, as one <nil>
-}
-
-// The check of a folder says what is broken in it.
-func ExampleManifests() {
-	dir, err := os.MkdirTemp("", "manifests")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	folder, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	manifests := &kit.Manifests{Folder: folder}
-	fmt.Println(manifests.WaitForKnown(context.Background()), manifests.Check())
-	// Output: <nil> <nil>
-}
-
-// What is wrong with an object becomes an Event of it.
-func ExampleNewRecorder() {
-	dir, err := os.MkdirTemp("", "kubeconfig")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	kubeconfig := filepath.Join(dir, "config")
-	text := `{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], contexts: [{name: a, context: {cluster: a}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
-	cluster, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: kubeconfig})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer cluster.Close()
-	recorder, stop := kit.NewRecorder(cluster, "mine", slog.New(slog.DiscardHandler))
-	defer stop()
-	opts := reconcile.Options{Recorder: recorder}
-	fmt.Println(opts.Recorder != nil)
-	// Output: true
 }
