@@ -24,8 +24,9 @@
 //     data.
 //
 // Controllers share [github.com/hapticsdk/haptic/reconcile/endpoints],
-// [github.com/hapticsdk/haptic/reconcile/certs] and
-// [github.com/hapticsdk/haptic/reconcile/limits].
+// [github.com/hapticsdk/haptic/reconcile/certs],
+// [github.com/hapticsdk/haptic/reconcile/limits] and, for their main function,
+// [github.com/hapticsdk/haptic/reconcile/kit].
 //
 // This is the way of a changed EndpointSlice to a command of HAProxy. Each station is one file:
 //

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -23,21 +22,14 @@ import (
 // testTemplates is -test. It runs cases through the watchers, templates and checks that
 // a controller with these flags would have.
 func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
-	folder, only := cfg.test, ""
-	if info, err := os.Stat(folder); err != nil {
-		return err
-	} else if !info.IsDir() {
-		folder, only = filepath.Split(folder)
-	}
 	var tests []cases.Case
 	var err error
-	if only == "" {
-		tests, err = cases.Read(os.DirFS(folder))
+	if kit.IsFolder(cfg.test) {
+		tests, err = cases.Read(os.DirFS(cfg.test))
+	} else if data, e := os.ReadFile(cfg.test); e == nil {
+		tests, err = cases.Parse(filepath.Base(cfg.test), data)
 	} else {
-		var data []byte
-		if data, err = os.ReadFile(cfg.test); err == nil {
-			tests, err = cases.Parse(only, data)
-		}
+		err = e
 	}
 	if err != nil {
 		return err
@@ -68,11 +60,7 @@ func (c *controller) checkCases(ctx context.Context) error {
 	if c.cfg.templates == "" {
 		return nil
 	}
-	folder, err := fs.Sub(os.DirFS(c.cfg.templates), cases.Folder)
-	if err != nil {
-		return err
-	}
-	tests, err := cases.Read(folder)
+	tests, err := cases.Read(os.DirFS(filepath.Join(c.cfg.templates, cases.Folder)))
 	if err != nil || len(tests) == 0 {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"strings"
 	"syscall"
@@ -126,6 +127,28 @@ func (c *config) check(folder bool) {
 	if c.test == "" {
 		c.targets.CheckCredentials(f, folder)
 	}
+}
+
+// public returns the settings in force, for people to see. It has all flags, repeated
+// ones as lists, and the meaning of those that were not given. The URLs of Dataplane
+// APIs are missing, because they may hold a user and a password. The page of endpoints
+// shows them by name.
+func (c *config) public() any {
+	all := map[string]any{}
+	for name, value := range c.Values() {
+		all[name] = value
+	}
+	if c.maxConn == 0 {
+		all["maxconn"] = "what HAProxy finds fit"
+	}
+	if c.expiryWarning == 0 {
+		all["expiry-warning"] = usualWarning()
+	}
+	maps.Copy(all, map[string]any{
+		"endpoint": len(c.targets.Endpoints), "shared-host": c.sharedHosts, "limit": c.limits.InForce(), "publish-address": c.publish.addresses, "allow-endpoint": c.allowEndpoints,
+		"trust-proxy": c.trustProxies, "accept-proxy": c.acceptProxy, "default-backend": c.backend, "dns-server": c.nameservers,
+	})
+	return all
 }
 
 // maxSlots bounds -slots.

@@ -11,11 +11,17 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/examples/controller/migrate"
 	"github.com/hapticsdk/haptic/examples/controller/status"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -44,7 +50,7 @@ func act(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) erro
 	case cfg.test != "":
 		return testTemplates(ctx, cfg, log, out)
 	case cfg.migrate:
-		return printMigration(ctx, cfg, log, out)
+		return migration(ctx, cfg, log, out)
 	}
 	c, err := newController(cfg, log, out)
 	if err != nil {
@@ -186,6 +192,34 @@ func (c *controller) watch(g *kit.Group) {
 	c.source.Watch(g)
 }
 
+// newObserver makes metrics, log and checks of the controller. Call it before the bus starts.
+//
+// There are no traces without an exporter, which would bring gRPC to every user of the
+// SDK. For traces copy traced.go of examples/traced here, and call its Export with
+// c.bus. It works if OTEL_EXPORTER_OTLP_ENDPOINT is set.
+func (c *controller) newObserver() (*observe.Observer, error) {
+	subject := observe.Subject{
+		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
+		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States},
+	}
+	if c.targets.Discovery != nil {
+		subject.Discovery = c.targets.Discovery
+	}
+	observer, err := observe.New(c.bus, subject, c.log)
+	if err != nil {
+		return nil, err
+	}
+	observer.Metrics.MustRegister(c.expiryMetric())
+	c.source.Observe(observer.Health)
+	if c.status != nil {
+		observer.Health.Check("ingress-status", observe.Reported, c.status.Check)
+	}
+	if c.cfg.templates != "" {
+		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
+	}
+	return observer, nil
+}
+
 // run serves until ctx ends.
 func (c *controller) run(ctx context.Context) error {
 	observer, err := c.newObserver()
@@ -230,5 +264,28 @@ func (c *controller) once(ctx context.Context) error {
 			return err
 		}
 		return kit.Once(ctx, c.loop, c.cfg.dryRun, c.out, c.log)
+	})
+}
+
+// migration is -migrate. It deploys nothing.
+func migration(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
+	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil)}
+	if err := c.newSource(); err != nil {
+		return err
+	}
+	if err := c.newWatchers(); err != nil {
+		return err
+	}
+	g := &kit.Group{Log: log}
+	c.watch(g)
+	return g.Until(ctx, func(ctx context.Context) error {
+		if err := kit.AwaitSync(ctx, c.watchers, true); err != nil {
+			return err
+		}
+		all := c.watchers.Snapshot()
+		ingresses, services := read[*networkingv1.Ingress](ctx, all, c.ingresses), read[*corev1.Service](ctx, all, c.services)
+		secrets := read[*corev1.Secret](ctx, all, slices.Concat(c.secrets, c.opaque))
+		_, err := fmt.Fprint(out, migrate.Report(ingresses.list(), services.list(), secrets.single))
+		return err
 	})
 }

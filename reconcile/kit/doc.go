@@ -1,15 +1,18 @@
-// Package kit provides the parts of a controller's main function: flags, log, listeners
-// and a clean end.
+// Package kit provides what main functions of controllers share: flags, where resources come
+// from and where configurations go, election, a single run, log, listeners and a clean end.
 //
 //	func main() { kit.Main(run) }
 //
 //	func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-//		log := kit.NewLog(stderr)                    // level and format change while it runs
-//		flags := kit.NewFlags("mine", log)           // -metrics-addr, -debug-addr, -log-level …
-//		size := flags.Int("size", 4, "how many")     // and the program's own
+//		log := kit.NewLog(stderr)             // level and format change while it runs
+//		flags := kit.NewFlags("mine", log)    // -metrics-addr, -debug-addr, -log-level …
+//		var source kit.SourceFlags            // -manifests, -kubeconfig
+//		source.Declare(flags)
+//		size := flags.Int("size", 4, "how many") // and the program's own
 //		if err := flags.Parse(args); err != nil {
 //			return kit.ExitCode(log, err) // -h
 //		}
+//		source.Check(flags, false)
 //		flags.Check("size", *size > 0, "a number above 0")
 //		if err := flags.Err(); err != nil {
 //			return kit.ExitCode(log, err) // a line for each wrong flag
@@ -20,7 +23,16 @@
 //		return kit.ExitCode(log, p.Run(ctx))
 //	}
 //
-// A program uses what fits and leaves the rest: [Log], [Flags] and [Group] stand alone.
+// A program uses what fits and leaves the rest: [Log], [Flags] and [Group] stand alone. Each
+// set of flags has Declare, Check, and what it opens:
+//
+//	SourceFlags    a Source: a cluster, or a folder of manifests
+//	Namespaces     watchers, one for each namespace
+//	TargetFlags    Targets: the HAProxy on this host, or instances behind Dataplane APIs
+//	LeaderFlags    an Election by a Lease
+//	IntervalFlags  times of the loop
+//
+// docs/own-controller.md has a whole main function.
 //
 // # Listeners
 //

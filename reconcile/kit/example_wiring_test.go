@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
-	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -160,19 +159,18 @@ func ExampleTargets() {
 	}
 	defer os.RemoveAll(dir)
 	bus := eventbus.New(nil)
-	flags := kit.TargetFlags{Local: dir} // NewLocal makes just that HAProxy
+	flags := kit.TargetFlags{Local: dir}
 	targets, err := flags.Open(kit.TargetOptions{Bus: bus, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer targets.Close()
-	_, err = kit.NewLocal(bus, dataplane.LocalOptions{Dir: dir})
-	fmt.Println(targets.Layout.ConfigPath() == dir+"/haproxy.cfg", len(targets.OnThisHost()), err)
+	fmt.Println(targets.Layout.ConfigPath() == dir+"/haproxy.cfg", len(targets.OnThisHost()))
 	current, deployed := targets.Current(context.Background())
 	fmt.Println(current == nil, deployed)
 	// Output:
-	// true 1 <nil>
+	// true 1
 	// true false
 }
 

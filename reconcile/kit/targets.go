@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -54,8 +58,11 @@ func (t *TargetFlags) Open(opts TargetOptions) (*Targets, error) {
 			return nil, err
 		}
 	}
-	all.Local, err = NewLocal(opts.Bus, dataplane.LocalOptions{
+	all.Local, err = dataplane.NewLocal(dataplane.LocalOptions{
 		Dir: dir, Temporary: all.scratch != "", MaxOldWorkers: t.MaxOldWorkers, StopTimeout: t.StopTimeout, Stdout: opts.Stdout, Logger: opts.Logger,
+		OnProcess: func(e dataplane.ProcessEvent) {
+			eventbus.Publish(opts.Bus, reconcile.HAProxyChanged{Instance: all.Local.Name(), ProcessEvent: e})
+		},
 	})
 	if err != nil {
 		all.Close()
@@ -63,15 +70,6 @@ func (t *TargetFlags) Open(opts TargetOptions) (*Targets, error) {
 	}
 	all.Layout, all.Socket = all.Local.Layout(), all.Local.RuntimeSocket()
 	return all, nil
-}
-
-// NewLocal is [dataplane.NewLocal]. It sets OnProcess, to publish [reconcile.HAProxyChanged].
-func NewLocal(bus *eventbus.Bus, opts dataplane.LocalOptions) (local *dataplane.Local, err error) {
-	opts.OnProcess = func(e dataplane.ProcessEvent) {
-		eventbus.Publish(bus, reconcile.HAProxyChanged{Instance: local.Name(), ProcessEvent: e})
-	}
-	local, err = dataplane.NewLocal(opts)
-	return local, err
 }
 
 // Close removes the temporary folder. Nil Targets have none.
@@ -125,9 +123,9 @@ func (t *Targets) Follow(source k8swatch.Source, loop *reconcile.Loop, onFound f
 	})
 }
 
-// Watch adds the part that follows the instances behind Dataplane APIs.
+// Watch adds the part that follows the instances behind Dataplane APIs. Nil Targets have none.
 func (t *Targets) Watch(g *Group) {
-	if t.Discovery != nil {
+	if t != nil && t.Discovery != nil {
 		g.Go("watches of instances", t.Discovery.Run)
 	}
 }
@@ -163,4 +161,48 @@ func (t *Targets) Current(ctx context.Context) (current *dataplane.Config, deplo
 		t.opts.Logger.Warn("the stored configuration cannot be read", "error", err)
 	}
 	return current, err != nil || current != nil && (t.Local != nil || len(current.Files()) > 0)
+}
+
+// listeners returns the addresses and ports of Dataplane APIs. For pods these are all
+// addresses of the pod, even if it is not ready.
+func (t *Targets) listeners(ctx context.Context, instances []dataplane.Endpoint, pods []*corev1.Pod) (all []netip.AddrPort) {
+	for _, e := range instances {
+		u, err := url.Parse(e.URL)
+		if err != nil {
+			continue // discover reports it
+		}
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil {
+			port = map[string]uint64{"http": 80, "https": 443}[u.Scheme]
+		}
+		for _, addr := range t.lookup(ctx, u.Hostname()) {
+			all = append(all, netip.AddrPortFrom(addr, uint16(port)))
+		}
+	}
+	for _, pod := range pods {
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue // for example evicted: another pod may have its address by now
+		}
+		for _, ip := range pod.Status.PodIPs {
+			if addr, err := netip.ParseAddr(ip.IP); err == nil {
+				all = append(all, netip.AddrPortFrom(addr, uint16(t.flags.PodPort)))
+			}
+		}
+	}
+	return all
+}
+
+// lookup returns the addresses of a host in a URL. It warns about an unknown name; the next
+// look-up may find it.
+func (t *Targets) lookup(ctx context.Context, host string) []netip.Addr {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{addr.WithZone("")}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		t.opts.Logger.Warn("endpoints with the address of an instance are not recognised", "instance", host, "error", err)
+	}
+	return addrs
 }
