@@ -152,19 +152,17 @@ func read[T k8swatch.Object](ctx context.Context, all *k8swatch.GroupSnapshot, o
 	return o
 }
 
-// single returns an object by its keys.
-func (o objects[T]) single(keys ...string) (one T) {
+// list returns the objects whose keys begin with these.
+func (o objects[T]) list(keys ...string) (all []T) {
 	for _, of := range o {
-		if found := of.Get(keys...); len(found) > 0 {
-			return found[0]
-		}
-	}
-	return one
-}
-
-func (o objects[T]) list() (all []T) {
-	for _, of := range o {
-		all = append(all, of.List()...)
+		all = append(all, of.Get(keys...)...)
 	}
 	return all
+}
+
+func (o objects[T]) single(keys ...string) (one T) {
+	if found := o.list(keys...); len(found) > 0 {
+		one = found[0]
+	}
+	return one
 }

@@ -98,10 +98,7 @@ func (c *controller) wire() (err error) {
 	if err != nil {
 		return err
 	}
-	opts := reconcile.Options{}
-	if c.targets != nil {
-		opts.Targets = c.targets.OnThisHost()
-	}
+	opts := reconcile.Options{Targets: c.targets.OnThisHost()}
 	leader := kit.LeaderFlags{Elect: c.leaderElect, Lease: c.namespace + "/haptic-settings"}
 	if c.election, err = leader.Election(c.source, c.bus, c.log.Logger); err != nil {
 		return err

@@ -91,9 +91,9 @@ func (t *Targets) String() string {
 }
 
 // OnThisHost returns the HAProxy on this host, for [reconcile.Options]. Instances behind
-// Dataplane APIs come later, by Follow.
+// Dataplane APIs come later, by Follow. Nil Targets have none.
 func (t *Targets) OnThisHost() []reconcile.Target {
-	if t.Local == nil {
+	if t == nil || t.Local == nil {
 		return nil
 	}
 	return []reconcile.Target{t.Local}
