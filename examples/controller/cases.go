@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,15 +18,15 @@ import (
 	"github.com/hapticsdk/haptic/validate"
 )
 
-// testTemplates is -test. It runs cases through the watchers, templates and checks that
+// test is -test. It runs cases through the watchers, templates and checks that
 // a controller with these flags would have.
-func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
+func (c *controller) test(ctx context.Context) error {
 	var tests []cases.Case
 	var err error
-	if kit.IsFolder(cfg.test) {
-		tests, err = cases.Read(os.DirFS(cfg.test))
-	} else if data, e := os.ReadFile(cfg.test); e == nil {
-		tests, err = cases.Parse(filepath.Base(cfg.test), data)
+	if kit.IsFolder(c.cfg.test) {
+		tests, err = cases.Read(os.DirFS(c.cfg.test))
+	} else if data, e := os.ReadFile(c.cfg.test); e == nil {
+		tests, err = cases.Parse(filepath.Base(c.cfg.test), data)
 	} else {
 		err = e
 	}
@@ -35,10 +34,9 @@ func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Wr
 		return err
 	}
 	if len(tests) == 0 {
-		return fmt.Errorf("-test %s: there are no cases", cfg.test)
+		return fmt.Errorf("-test %s: there are no cases", c.cfg.test)
 	}
-	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil), source: &kit.Source{}}
-	defer c.close()
+	c.source = &kit.Source{}
 	if err := c.newTargets(); err != nil {
 		return err
 	}
@@ -47,7 +45,7 @@ func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Wr
 		return err
 	}
 	results := runner.Run(ctx, tests)
-	fmt.Fprint(out, results)
+	fmt.Fprint(c.out, results)
 	if !results.Passed() {
 		return errors.New("cases failed")
 	}

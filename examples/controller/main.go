@@ -46,17 +46,19 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 func act(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
+	c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
+	defer c.close()
 	switch {
 	case cfg.test != "":
-		return testTemplates(ctx, cfg, log, out)
+		return c.test(ctx)
 	case cfg.migrate:
-		return migration(ctx, cfg, log, out)
+		return c.migrate(ctx)
 	}
-	c, err := newController(cfg, log, out)
-	if err != nil {
-		return err
+	for _, step := range []func() error{c.newSource, c.newWatchers, c.newTargets, c.newLoop, c.newDemo} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	defer c.close()
 	if cfg.once {
 		return c.once(ctx)
 	}
@@ -97,17 +99,6 @@ type controller struct {
 	broken      atomic.Pointer[error]               // what is wrong with the templates; nil: nothing
 
 	backends []net.Listener // of the demo
-}
-
-func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
-	c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
-	for _, step := range []func() error{c.newSource, c.newWatchers, c.newTargets, c.newLoop, c.newDemo} {
-		if err := step(); err != nil {
-			c.close()
-			return nil, err
-		}
-	}
-	return c, nil
 }
 
 func (c *controller) close() {
@@ -267,16 +258,15 @@ func (c *controller) once(ctx context.Context) error {
 	})
 }
 
-// migration is -migrate. It deploys nothing.
-func migration(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
-	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil)}
+// migrate is -migrate. It deploys nothing.
+func (c *controller) migrate(ctx context.Context) error {
 	if err := c.newSource(); err != nil {
 		return err
 	}
 	if err := c.newWatchers(); err != nil {
 		return err
 	}
-	g := &kit.Group{Log: log}
+	g := &kit.Group{Log: c.log}
 	c.watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
 		if err := kit.AwaitSync(ctx, c.watchers, true); err != nil {
@@ -285,7 +275,7 @@ func migration(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer
 		all := c.watchers.Snapshot()
 		ingresses, services := read[*networkingv1.Ingress](ctx, all, c.ingresses), read[*corev1.Service](ctx, all, c.services)
 		secrets := read[*corev1.Secret](ctx, all, slices.Concat(c.secrets, c.opaque))
-		_, err := fmt.Fprint(out, migrate.Report(ingresses.list(), services.list(), secrets.single))
+		_, err := fmt.Fprint(c.out, migrate.Report(ingresses.list(), services.list(), secrets.single))
 		return err
 	})
 }

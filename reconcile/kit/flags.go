@@ -46,8 +46,10 @@ type Flags struct {
 func NewFlags(program string, log *Log) *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet(program, flag.ContinueOnError), log: log, given: map[string]bool{}, from: map[string]string{}}
 	f.StringVar(&f.MetricsAddr, metricsAddr, observe.DefaultMetricsAddr, "`host:port` for /metrics, /healthz and /readyz, open to everybody; empty: none")
-	f.StringVar(&f.DebugAddr, debugAddr, observe.DefaultAddr, "`host:port` for metrics and probes and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
-	f.Func("debug-token-file", "`file` with the token that -debug-addr asks for, as bearer or in a browser as the password; required where that is not loopback", func(s string) (err error) {
+	f.StringVar(&f.DebugAddr, debugAddr, observe.DefaultAddr, "`host:port` for metrics and probes and, with a token, debug pages; or unix:/path of a socket "+
+		"that needs none; empty: none")
+	f.Func("debug-token-file", "`file` with the token that -debug-addr asks for, as bearer or in a browser as the password; required where that is not "+
+		"loopback", func(s string) (err error) {
 		f.DebugToken, err = observe.ReadToken(s)
 		return err
 	})

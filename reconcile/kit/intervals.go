@@ -14,7 +14,8 @@ type IntervalFlags struct {
 // Declare declares -debounce, -min-interval, -drift-interval and -stall-time.
 func (i *IntervalFlags) Declare(f *Flags) {
 	usual := reconcile.Options{}.WithDefaults()
-	f.DurationVar(&i.Debounce, "debounce", usual.Debounce, "longest hold between two renders, after a failure and under a storm of changes; otherwise it is about 20 ms")
+	f.DurationVar(&i.Debounce, "debounce", usual.Debounce, "longest hold between two renders, after a failure and under a storm of changes; otherwise it is "+
+		"about 20 ms")
 	f.DurationVar(&i.MinInterval, "min-interval", usual.MinInterval, "time between two reloads of one HAProxy")
 	f.DurationVar(&i.Drift, "drift-interval", usual.DriftInterval, "idle time after which a HAProxy is checked")
 	f.DurationVar(&i.Stall, "stall-time", usual.StallTime, "/healthz fails when an operation hangs this long; keep it far above all time-outs")

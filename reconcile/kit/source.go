@@ -35,7 +35,8 @@ type SourceFlags struct {
 // Declare declares -manifests and -kubeconfig.
 func (s *SourceFlags) Declare(f *Flags) {
 	f.StringVar(&s.Manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
-	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: the cluster that this runs in or, outside of one, $KUBECONFIG and ~/.kube/config")
+	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: the cluster that this runs in or, outside of one, "+
+		"$KUBECONFIG and ~/.kube/config")
 }
 
 // Check checks the values. The folder of manifests may be missing if copies says that an

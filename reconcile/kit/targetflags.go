@@ -40,20 +40,27 @@ type TargetFlags struct {
 // Declare declares the flags.
 func (t *TargetFlags) Declare(f *Flags) {
 	f.StringVar(&t.Local, "local", "", "`folder` for the state of the HAProxy on this host; empty: a temporary one")
-	f.IntVar(&t.MaxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many old HAProxy processes may remain after reloads: with as many, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
-	f.DurationVar(&t.Drain, "drain-delay", 0, "how long the HAProxy on this host serves on after SIGTERM, while /readyz answers 503, so that the pod leaves its Service first; shorter than terminationGracePeriodSeconds")
+	f.IntVar(&t.MaxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many old HAProxy processes may remain after reloads: with as many, the "+
+		"next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
+	f.DurationVar(&t.Drain, "drain-delay", 0, "how long the HAProxy on this host serves on after SIGTERM, while /readyz answers 503, so that the pod leaves "+
+		"its Service first; shorter than terminationGracePeriodSeconds")
 	f.DurationVar(&t.StopTimeout, "stop-timeout", 1200*time.Millisecond, "how long requests under way may take at the end")
 	f.Func("endpoint", "`URL` of a Dataplane API to deploy to; may be repeated", func(s string) error {
 		t.Endpoints = append(t.Endpoints, s)
 		return nil
 	})
 	f.StringVar(&t.Pods, "pods", "", "label `selector` of HAProxy pods whose Dataplane API to deploy to")
-	f.StringVar(&t.PodNamespace, "pod-namespace", "", "the only `namespace` whose pods count, *: all; an account that may create pods there gets the password and all keys; empty: that of this process, by $POD_NAMESPACE or its service account")
+	f.StringVar(&t.PodNamespace, "pod-namespace", "", "the only `namespace` whose pods count, *: all; an account that may create pods there gets the password "+
+		"and all keys; empty: that of this process, by $POD_NAMESPACE or its service account")
 	f.IntVar(&t.PodPort, "pod-port", 5555, "port of the Dataplane API in those pods")
-	f.StringVar(&t.PodScheme, "pod-scheme", "https", "https or http, of the Dataplane API in those pods; with http, all who are on the way can read the password and all keys")
+	f.StringVar(&t.PodScheme, "pod-scheme", "https", "https or http, of the Dataplane API in those pods; with http, all who are on the way can read the "+
+		"password and all keys")
 	f.StringVar(&t.CA, "endpoint-ca", "", "PEM `file` of the CAs that sign for Dataplane APIs with https; empty: those of the system")
-	f.StringVar(&t.ServerName, "endpoint-server-name", "", "name that must stand in the certificates of those Dataplane APIs; empty: the host in the URL, or the address of the pod, which few certificates have")
-	f.StringVar(&t.Secret, "credentials", "", "Secret `[namespace/]name` with dataplane_username and so on, without a namespace in that of this process; empty: $HAPTIC_DATAPLANE_USERNAME and so on where they are set, or else the Secret $SECRET_NAME, or else haptic-credentials; with -manifests the environment only")
+	f.StringVar(&t.ServerName, "endpoint-server-name", "", "name that must stand in the certificates of those Dataplane APIs; empty: the host in the URL, or "+
+		"the address of the pod, which few certificates have")
+	f.StringVar(&t.Secret, "credentials", "", "Secret `[namespace/]name` with dataplane_username and so on, without a namespace in that of this process; "+
+		"empty: $HAPTIC_DATAPLANE_USERNAME and so on where they are set, or else the Secret $SECRET_NAME, or else haptic-credentials; with "+
+		"-manifests the environment only")
 	f.StringVar(&t.Base, "endpoint-base", path.Dir(dataplane.Layout{}.ConfigPath()), "folder of haproxy.cfg where the Dataplane APIs run")
 	f.StringVar(&t.Socket, "endpoint-socket", DefaultSocket, "runtime socket that HAProxy opens there")
 }
@@ -134,7 +141,8 @@ func (t *TargetFlags) CheckCredentials(f *Flags, folder bool) {
 	}
 	namespace, err := discover.OwnNamespace(os.Getenv)
 	f.Refuse(err != nil && given, "-credentials %q: want namespace/name: %w", t.Secret, err)
-	f.Refuse(err != nil && !given, "-credentials is required, or HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD: Secret %s needs a namespace: %w", t.Secret, err)
+	f.Refuse(err != nil && !given, "-credentials is required, or HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD: "+
+		"Secret %s needs a namespace: %w", t.Secret, err)
 	t.Secret = namespace + "/" + t.Secret
 }
 
