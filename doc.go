@@ -26,8 +26,9 @@
 // Controllers share [github.com/hapticsdk/haptic/reconcile/endpoints],
 // [github.com/hapticsdk/haptic/reconcile/claims],
 // [github.com/hapticsdk/haptic/reconcile/certs],
-// [github.com/hapticsdk/haptic/reconcile/limits] and
-// [github.com/hapticsdk/haptic/reconcile/status].
+// [github.com/hapticsdk/haptic/reconcile/limits],
+// [github.com/hapticsdk/haptic/reconcile/status] and, for their main function,
+// [github.com/hapticsdk/haptic/reconcile/kit].
 //
 // This is the way of a changed EndpointSlice to a command of HAProxy. Each station is one file:
 //

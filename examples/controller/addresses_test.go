@@ -15,12 +15,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -134,33 +133,30 @@ func TestInstancesAreNoEndpoints(t *testing.T) {
 		require.NotContains(t, stderr.String(), "127.0.0.1:8081")
 	}
 
-	cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", "x", "-http-addr", "192.0.2.9:81"}, command.NewLog(io.Discard))
+	cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", "x", "-http-addr", "192.0.2.9:81"}, kit.NewLog(io.Discard))
 	require.NoError(t, err)
 	c := &controller{cfg: cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil)}
 	require.NoError(t, c.listen())
 	c.loop, err = reconcile.New(reconcile.Options{Renderer: &render.Templates{}})
 	require.NoError(t, err)
-	pod := &corev1.Pod{Status: corev1.PodStatus{PodIP: "10.1.1.1", PodIPs: []corev1.PodIP{{IP: "10.1.1.1"}, {IP: "fd00::1"}}}}
-	c.listenAt(t.Context(), nil, []*corev1.Pod{pod})
-	listeners := c.endpointRules().Listeners
 	both := []netip.Addr{netip.MustParseAddr("10.1.1.1"), netip.MustParseAddr("fd00::1")}
+	c.listenAt([]netip.AddrPort{netip.AddrPortFrom(both[0], 5555), netip.AddrPortFrom(both[1], 5555)})
+	listeners := c.endpointRules().Listeners
 	require.Equal(t, both, listeners[5555])
 	require.Equal(t, append(slices.Clone(both[:1]), netip.MustParseAddr("192.0.2.9"), both[1]), listeners[81])
 	require.Equal(t, []netip.Addr{netip.MustParseAddr("192.0.2.9")}, c.addresses.Listeners[81], "what is shared stays")
 	require.Empty(t, listeners[80])
 
-	pod = pod.DeepCopy()
-	pod.Status.Phase = corev1.PodFailed // evicted: a pod of a tenant may have its address
-	c.listenAt(t.Context(), nil, []*corev1.Pod{pod})
+	c.listenAt(nil)
 	require.Empty(t, c.endpointRules().Listeners[5555])
 }
 
 func TestRangesOfFlags(t *testing.T) {
 	for _, bad := range []string{"127.0.0.1", "::ffff:127.0.0.0/104", "x", ""} {
-		_, err := parseFlags([]string{"-allow-endpoint", bad}, command.NewLog(&output{}))
+		_, err := parseFlags([]string{"-allow-endpoint", bad}, kit.NewLog(&output{}))
 		require.ErrorContains(t, err, "want a range such as 10.0.0.0/8", bad)
 	}
-	cfg, err := parseFlags([]string{"-allow-endpoint", "127.1.2.3/8", "-allow-endpoint", "fd00::/8"}, command.NewLog(&output{}))
+	cfg, err := parseFlags([]string{"-allow-endpoint", "127.1.2.3/8", "-allow-endpoint", "fd00::/8"}, kit.NewLog(&output{}))
 	require.NoError(t, err)
 	require.Equal(t, "[127.0.0.0/8 fd00::/8]", fmt.Sprint(cfg.allowEndpoints))
 	var stdout, stderr output
@@ -172,10 +168,11 @@ func TestRangesOfFlags(t *testing.T) {
 // instances are in two namespaces, as a request may pass both.
 func TestFleetsOfTwoNamespaces(t *testing.T) {
 	fleet := func(namespace string) string {
-		c := &controller{cfg: &config{pods: "app=haproxy", podNamespace: namespace}}
-		word, err := c.fleet()
+		cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", namespace, "-credentials", "a/b"}, kit.NewLog(io.Discard))
 		require.NoError(t, err)
-		return word
+		c := &controller{cfg: cfg, source: &kit.Source{}, targets: &kit.Targets{}}
+		require.NoError(t, c.newSettings())
+		return c.settings.Fleet
 	}
 	require.Equal(t, fleet("edge"), fleet("edge"))
 	require.NotEqual(t, fleet("edge"), fleet("inner"))

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,37 +13,30 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
 )
 
-// testTemplates is -test. It runs cases through the watchers, templates and checks that
+// test is -test. It runs cases through the watchers, templates and checks that
 // a controller with these flags would have.
-func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
-	folder, only := cfg.test, ""
-	if info, err := os.Stat(folder); err != nil {
-		return err
-	} else if !info.IsDir() {
-		folder, only = filepath.Split(folder)
-	}
+func (c *controller) test(ctx context.Context) error {
 	var tests []cases.Case
 	var err error
-	if only == "" {
-		tests, err = cases.Read(os.DirFS(folder))
+	if kit.IsFolder(c.cfg.test) {
+		tests, err = cases.Read(os.DirFS(c.cfg.test))
+	} else if data, e := os.ReadFile(c.cfg.test); e == nil {
+		tests, err = cases.Parse(filepath.Base(c.cfg.test), data)
 	} else {
-		var data []byte
-		if data, err = os.ReadFile(cfg.test); err == nil {
-			tests, err = cases.Parse(only, data)
-		}
+		err = e
 	}
 	if err != nil {
 		return err
 	}
 	if len(tests) == 0 {
-		return fmt.Errorf("-test %s: there are no cases", cfg.test)
+		return fmt.Errorf("-test %s: there are no cases", c.cfg.test)
 	}
-	c := &controller{cfg: cfg, log: log, bus: eventbus.New(nil)}
-	defer c.close()
+	c.source = &kit.Source{}
 	if err := c.newTargets(); err != nil {
 		return err
 	}
@@ -54,7 +45,7 @@ func testTemplates(ctx context.Context, cfg *config, log *slog.Logger, out io.Wr
 		return err
 	}
 	results := runner.Run(ctx, tests)
-	fmt.Fprint(out, results)
+	fmt.Fprint(c.out, results)
 	if !results.Passed() {
 		return errors.New("cases failed")
 	}
@@ -67,11 +58,7 @@ func (c *controller) checkCases(ctx context.Context) error {
 	if c.cfg.templates == "" {
 		return nil
 	}
-	folder, err := fs.Sub(os.DirFS(c.cfg.templates), cases.Folder)
-	if err != nil {
-		return err
-	}
-	tests, err := cases.Read(folder)
+	tests, err := cases.Read(os.DirFS(filepath.Join(c.cfg.templates, cases.Folder)))
 	if err != nil || len(tests) == 0 {
 		return err
 	}
@@ -93,20 +80,20 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	if err := check.Check(); err != nil {
 		return nil, err
 	}
-	validator := &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser()}
+	validator := &validate.Validator{Layout: c.targets.Layout, User: dataplane.DefaultUser()}
 	cfg := *c.cfg
-	cfg.namespaces, cfg.pods, cfg.secret = nil, "", "" // fixtures have namespaces of their own
+	cfg.namespaces = nil // fixtures have namespaces of their own
 	cfg.certificate, cfg.backend, cfg.tcp = "", ingress.ServiceRef{}, ""
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
-			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: in.Source, settings: c.settings, layout: c.layout}
+			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), source: &kit.Source{Source: in.Source}, ofCase: true, settings: c.settings}
 			k.addresses.Allow = c.addresses.Allow // without Listeners, so that a case passes on every host
 			k.each = ingress.EachOf(engine)
 			if err := k.newWatchers(); err != nil {
 				return nil, err
 			}
 			k.newModel(in.Previous)
-			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.layout}, in.Sync(ctx, k.watchers)
+			return &render.Templates{Engine: engine, Input: k.input, Pure: true, Layout: c.targets.Layout}, in.Sync(ctx, k.watchers)
 		},
 		Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 			_, err := validator.Check(ctx, cfg)

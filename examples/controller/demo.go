@@ -92,7 +92,7 @@ The demo is live. In another terminal, try:
 %[3]s
 Change an address in %[4]s and save it: the new one answers
 without a reload. Add an Ingress, or break one: you will read here what happened. Ctrl-C ends.
-`, httpPort, httpsPort, demoPages(cfg), filepath.Join(cfg.manifests, "shop-endpoints.yaml"))
+`, httpPort, httpsPort, demoPages(cfg), filepath.Join(cfg.source.Manifests, "shop-endpoints.yaml"))
 }
 
 // demoPages prints where the debug server is. It prints the token for the person who

@@ -21,7 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // readDeployment reads the first Deployment of a manifest, and one of its containers.
@@ -49,7 +49,7 @@ func TestDeployArguments(t *testing.T) {
 	for _, file := range []string{"local/deployment.yaml", "fleet/controller.yaml"} {
 		spec, c := readDeployment(t, file, "controller")
 		args := slices.DeleteFunc(slices.Clone(c.Args), func(arg string) bool { return strings.HasPrefix(arg, "-endpoint-ca=") }) // a file of the pod
-		cfg, err := parseFlags(args, command.NewLog(io.Discard))
+		cfg, err := parseFlags(args, kit.NewLog(io.Discard))
 		require.NoError(t, err, file)
 		require.Empty(t, cfg.Args(), file)
 		if file == "fleet/controller.yaml" {
@@ -57,10 +57,10 @@ func TestDeployArguments(t *testing.T) {
 			continue
 		}
 		grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
-		require.Less(t, cfg.drain+cfg.stopTimeout+3*time.Second, grace, "SIGKILL comes later")
-		require.GreaterOrEqual(t, cfg.stopTimeout, 30*time.Second, "long requests end by themselves")
+		require.Less(t, cfg.targets.Drain+cfg.targets.StopTimeout+3*time.Second, grace, "SIGKILL comes later")
+		require.GreaterOrEqual(t, cfg.targets.StopTimeout, 30*time.Second, "long requests end by themselves")
 		p := c.ReadinessProbe
-		require.Greater(t, time.Duration(p.PeriodSeconds*(p.FailureThreshold-1))*time.Second, cfg.drain-time.Second, "endpoints that end serve as long as they are ready")
+		require.Greater(t, time.Duration(p.PeriodSeconds*(p.FailureThreshold-1))*time.Second, cfg.targets.Drain-time.Second, "endpoints that end serve as long as they are ready")
 	}
 	var delays []string
 	for _, container := range []string{"haproxy", "dataplane"} {

@@ -1,55 +1,37 @@
 package main
 
 import (
-	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
-	"os"
-	"path"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
-	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/certs"
 	"github.com/hapticsdk/haptic/reconcile/claims"
-	"github.com/hapticsdk/haptic/reconcile/command"
-	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// config is what the flags say. Its parts are where resources come from, where HAProxy
-// runs, leadership and status, and the rest.
+// config is what the flags say.
 type config struct {
-	*command.Flags
+	*kit.Flags
 	serve
 
-	kubeconfig         string // the cluster, or a folder of manifests in its place
-	namespaces         namespaces
-	manifests          string
-	demo, once, dryRun bool
-	migrate            bool
-	demoPort           int
-
-	local          string // the HAProxy on this host, or those behind Dataplane APIs
-	endpoints      []string
-	pods           string
-	podNamespace   string
-	podPort        int
-	podScheme      string
-	endpointCA     string
-	endpointName   string
-	secret         string
-	credentials    discover.Credentials // in place of secret
-	endpointBase   string
-	endpointSocket string
-
-	leaderElect bool
-	lease       string
-	publish     publishFlags // see publish.go
+	source       kit.SourceFlags
+	namespaces   kit.Namespaces
+	targets      kit.TargetFlags
+	leader       kit.LeaderFlags
+	intervals    kit.IntervalFlags
+	publish      publishFlags // see publish.go
+	once, dryRun bool
+	migrate      bool
+	demo         bool
+	demoPort     int
 
 	templates, test              string
 	noQuarantine                 bool
@@ -57,45 +39,28 @@ type config struct {
 	maxConn, spareSlots          int
 	spareBackends                int
 	sharedHosts                  []string
-	maxOldWorkers                int
 	limits                       ingress.Limits
 	hardStopAfter                time.Duration
 	allowEndpoints, trustProxies []netip.Prefix
-	debounce, minInterval, drift time.Duration
-	stallTime                    time.Duration
 	opaqueSecrets                bool
 	expiryWarning                time.Duration
 }
 
 // parseFlags reads the flags. It refuses bad combinations before anything starts.
-func parseFlags(args []string, log *command.Log) (*config, error) {
-	c := &config{Flags: command.NewFlags("controller", log)}
-	fs, usual := c.Flags, reconcile.Options{}.WithDefaults()
-	fs.StringVar(&c.kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: the cluster that this runs in or, outside of one, $KUBECONFIG and ~/.kube/config")
-	fs.Var(&c.namespaces, "namespace", "watch this `namespace` only; may be repeated, or name several with commas between; empty: all")
-	fs.StringVar(&c.manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
+func parseFlags(args []string, log *kit.Log) (*config, error) {
+	c := &config{Flags: kit.NewFlags("controller", log)}
+	fs := c.Flags
+	c.source.Declare(fs)
+	c.namespaces.Declare(fs)
+	c.targets.Declare(fs)
+	c.leader.Declare(fs, "haptic")
+	c.intervals.Declare(fs)
+	c.publish.declare(fs)
+	c.serve.declare(fs)
+	fs.OnceVar(&c.once, &c.dryRun)
 	fs.BoolVar(&c.demo, "demo", false, "serve backends on 127.0.0.11 to 127.0.0.30 and say what to try")
 	fs.IntVar(&c.demoPort, "demo-port", 18080, "first of the two ports of those backends")
-	fs.BoolVar(&c.once, "once", false, "render, validate and deploy once to Dataplane APIs, and exit; with -local only beside -dry-run")
-	fs.BoolVar(&c.dryRun, "dry-run", false, "with -once: print the plan only; exit 0: no difference, 2: a difference, 1: an error")
 	fs.BoolVar(&c.migrate, "migrate", false, "say of each annotation of ingress-nginx and haproxytech in the cluster, or the folder of -manifests, what becomes of it here, and exit")
-	fs.StringVar(&c.local, "local", "", "`folder` for the state of the HAProxy on this host; empty: a temporary one")
-	fs.Func("endpoint", "`URL` of a Dataplane API to deploy to; may be repeated", func(s string) error {
-		c.endpoints = append(c.endpoints, s)
-		return nil
-	})
-	fs.StringVar(&c.pods, "pods", "", "label `selector` of HAProxy pods whose Dataplane API to deploy to")
-	fs.StringVar(&c.podNamespace, "pod-namespace", "", "the only `namespace` whose pods count, *: all; an account that may create pods there gets the password and all keys; empty: that of this process, by $POD_NAMESPACE or its service account")
-	fs.IntVar(&c.podPort, "pod-port", 5555, "port of the Dataplane API in those pods")
-	fs.StringVar(&c.podScheme, "pod-scheme", "https", "https or http, of the Dataplane API in those pods; with http, all who are on the way can read the password and all keys")
-	fs.StringVar(&c.endpointCA, "endpoint-ca", "", "PEM `file` of the CAs that sign for Dataplane APIs with https; empty: those of the system")
-	fs.StringVar(&c.endpointName, "endpoint-server-name", "", "name that must stand in the certificates of those Dataplane APIs; empty: the host in the URL, or the address of the pod, which few certificates have")
-	fs.StringVar(&c.secret, "credentials", "", "Secret `[namespace/]name` with dataplane_username and so on, without a namespace in that of this process; empty: $HAPTIC_DATAPLANE_USERNAME and so on where they are set, or else the Secret $SECRET_NAME, or else haptic-credentials; with -manifests the environment only")
-	fs.StringVar(&c.endpointBase, "endpoint-base", path.Dir(dataplane.Layout{}.ConfigPath()), "folder of haproxy.cfg where the Dataplane APIs run")
-	fs.StringVar(&c.endpointSocket, "endpoint-socket", "/var/run/haproxy/admin.sock", "runtime socket that HAProxy opens there")
-	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only while holding a Lease")
-	fs.StringVar(&c.lease, "lease", "", "`namespace/name` of that Lease, and the name of this fleet of instances where requests pass several (default haptic in the namespace of this process, or default/haptic where that is not known)")
-	c.publish.declare(fs)
 	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
 	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed; read at a start only")
 	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
@@ -113,13 +78,7 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	})
 	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
-	fs.IntVar(&c.maxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many old HAProxy processes may remain after reloads: with as many, the next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
 	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default "+usualWarning()+")")
-	fs.DurationVar(&c.debounce, "debounce", usual.Debounce, "longest hold between two renders, after a failure and under a storm of changes; otherwise it is about 20 ms")
-	fs.DurationVar(&c.minInterval, "min-interval", usual.MinInterval, "time between two reloads of one HAProxy")
-	fs.DurationVar(&c.drift, "drift-interval", usual.DriftInterval, "idle time after which a HAProxy is checked")
-	fs.DurationVar(&c.stallTime, "stall-time", usual.StallTime, "/healthz fails when an operation hangs this long; keep it far above all time-outs")
-	c.serve.add(c)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -129,96 +88,89 @@ func parseFlags(args []string, log *command.Log) (*config, error) {
 	if c.demo && !fs.Given("metrics-addr") { // -debug-addr serves metrics too: a demo opens nothing to other machines
 		c.MetricsAddr = ""
 	}
-	if c.remote() && c.manifests == "" && !inEnvironment(os.Getenv) {
-		fs.Env("credentials", "SECRET_NAME", "")
+	c.check(c.source.Manifests != "")
+	if c.spareSlots == 0 && c.targets.Remote() {
+		c.spareSlots = 4
 	}
-	c.checkValues()
-	if err := fs.Err(); err != nil {
-		return nil, err
+	if c.maxConn == 0 && !c.targets.Remote() {
+		c.maxConn = defaultMaxConn()
 	}
-	return c, c.check(fs.Args())
+	return c, fs.Err()
 }
+
+// check checks the value of each given flag, and flags together. folder says that the
+// resources come from a folder.
+func (c *config) check(folder bool) {
+	f := c.Flags
+	c.source.Check(f, c.targets.Local != "")
+	c.intervals.Check(f)
+	c.publish.check(f, folder)
+	c.checkServe()
+	f.CheckAbove("expiry-warning", c.expiryWarning)
+	f.Check("hard-stop-after", c.hardStopAfter >= time.Second, "1s or more, such as 30m")
+	f.Check("demo-port", c.demoPort > 0 && c.demoPort < 65535, "a port from 1 to 65534")
+	f.Check("maxconn", c.maxConn >= 0, "0 or more")
+	f.Check("slots", c.spareSlots >= 0 && c.spareSlots <= maxSlots, "a number from 0 to 10000")
+	f.CheckFile("templates", kit.IsFolder(c.templates), "a folder that exists")
+	f.CheckFile("test", kit.IsFolder(c.test) || kit.IsFile(c.test), "a file or a folder that exists")
+	f.CheckBinds(!c.targets.Remote(), "http-addr", "https-addr", "stats-addr")
+	c.namespaces.Check(f)
+	for flag, object := range map[string]string{"default-certificate": c.certificate, "default-backend": c.backend.Namespace} {
+		namespace, _, _ := strings.Cut(object, "/")
+		f.Check(flag, object == "" || c.namespaces.Has(namespace), "an object of a namespace that -namespace names")
+	}
+	f.Refuse(c.NArg() > 0, "unexpected argument %s", strings.Join(c.Args(), " "))
+	f.Refuse(c.dryRun && !c.once, "-dry-run needs -once")
+	f.Refuse(c.once && !c.dryRun && !c.targets.Remote(), "-once without -dry-run needs -endpoint or -pods: a HAProxy that this process starts would end with it")
+	f.Refuse(c.demo && !folder, "-demo needs -manifests")
+	f.Refuse(c.spareBackends < 0, "-spare-backends %d: want 0 or more", c.spareBackends)
+	c.leader.Check(f, folder)
+	c.targets.Check(f, folder)
+	if c.test == "" {
+		c.targets.CheckCredentials(f, folder)
+	}
+}
+
+// public returns the settings in force, for people to see. It has all flags, repeated
+// ones as lists, and the meaning of those that were not given. The URLs of Dataplane
+// APIs are missing, because they may hold a user and a password. The page of endpoints
+// shows them by name.
+func (c *config) public() any {
+	all := map[string]any{}
+	for name, value := range c.Values() {
+		all[name] = value
+	}
+	if c.maxConn == 0 {
+		all["maxconn"] = "what HAProxy finds fit"
+	}
+	if c.expiryWarning == 0 {
+		all["expiry-warning"] = usualWarning()
+	}
+	maps.Copy(all, map[string]any{
+		"endpoint": len(c.targets.Endpoints), "shared-host": c.sharedHosts, "limit": c.limits.InForce(), "publish-address": c.publish.addresses,
+		"allow-endpoint": c.allowEndpoints, "trust-proxy": c.trustProxies, "accept-proxy": c.acceptProxy, "default-backend": c.backend, "dns-server": c.nameservers,
+	})
+	return all
+}
+
+// maxSlots bounds -slots.
+const maxSlots = 10_000
 
 // usualWarning describes the default of -expiry-warning.
 func usualWarning() string {
 	return fmt.Sprintf("%s, or 1/%d of its life where that is shorter", certs.UsualWarning, certs.ShareOfLife)
 }
 
-func (c *config) check(rest []string) error {
-	for _, problem := range []struct {
-		is  bool
-		say string
-	}{
-		{len(rest) > 0, "unexpected argument " + strings.Join(rest, " ")},
-		{c.dryRun && !c.once, "-dry-run needs -once"},
-		{c.once && !c.dryRun && !c.remote(), "-once without -dry-run needs -endpoint or -pods: a HAProxy that this process starts would end with it"},
-		{c.local != "" && c.remote(), "-local excludes -endpoint and -pods"},
-		{c.pods != "" && len(c.endpoints) > 0, "-pods and -endpoint exclude each other"},
-		{c.manifests != "" && c.pods != "", "-pods needs a cluster, not -manifests"},
-		{c.manifests != "" && c.leaderElect, "-leader-elect needs a cluster, not -manifests"},
-		{c.manifests != "" && c.secret != "", "-credentials needs a cluster, not -manifests"},
-		{c.podNamespace != "" && c.pods == "", "-pod-namespace needs -pods"},
-		{(c.endpointCA != "" || c.endpointName != "") && !c.remote(), "-endpoint-ca and -endpoint-server-name need -endpoint or -pods"},
-		{(c.drain > 0 || c.Given("stop-timeout")) && c.remote(), "-drain-delay and -stop-timeout are for the HAProxy on this host: those behind Dataplane APIs serve on when this process ends"},
-		{c.demo && c.manifests == "", "-demo needs -manifests"},
-		{c.spareBackends < 0, fmt.Sprintf("-spare-backends %d: want 0 or more", c.spareBackends)},
-	} {
-		if problem.is {
-			return fmt.Errorf("%s", problem.say)
+// cidrs is a flag that may be repeated. Each occurrence adds a range of addresses.
+func cidrs(list *[]netip.Prefix) func(string) error {
+	return func(s string) error {
+		p, err := netip.ParsePrefix(s)
+		if err != nil || p.Addr().Is4In6() {
+			return errors.New("want a range such as 10.0.0.0/8 or fd00::/8")
 		}
-	}
-	if c.pods != "" && c.podNamespace == "" {
-		var err error
-		if c.podNamespace, err = discover.OwnNamespace(os.Getenv); err != nil {
-			return fmt.Errorf("-pods needs -pod-namespace: %w", err)
-		}
-	}
-	if c.lease == "" {
-		namespace, err := discover.OwnNamespace(os.Getenv)
-		if err != nil { // not in a pod
-			namespace = "default"
-		}
-		c.lease = namespace + "/haptic"
-	}
-	if err := c.openBy(os.Getenv); err != nil {
-		return err
-	}
-	if c.spareSlots == 0 && c.remote() {
-		c.spareSlots = 4
-	}
-	if c.maxConn == 0 && !c.remote() {
-		c.maxConn = defaultMaxConn()
-	}
-	return nil
-}
-
-// openBy finds the credentials of Dataplane APIs: those of the environment, or the name
-// of a Secret.
-func (c *config) openBy(getenv func(string) string) (err error) {
-	given := c.secret != ""
-	if !given && (!c.remote() || c.test != "") {
+		*list = append(*list, p.Masked())
 		return nil
 	}
-	if !given && (inEnvironment(getenv) || c.manifests != "") {
-		c.credentials, err = discover.CredentialsFromEnv(getenv)
-		return err
-	}
-	c.secret = cmp.Or(c.secret, discover.DefaultSecret)
-	if !strings.Contains(c.secret, "/") {
-		namespace, err := discover.OwnNamespace(getenv)
-		if err != nil && given {
-			return fmt.Errorf("-credentials %q: want namespace/name: %w", c.secret, err)
-		} else if err != nil {
-			return fmt.Errorf("-credentials is required, or HAPTIC_DATAPLANE_USERNAME and HAPTIC_DATAPLANE_PASSWORD: Secret %s needs a namespace: %w", c.secret, err)
-		}
-		c.secret = namespace + "/" + c.secret
-	}
-	return nil
-}
-
-// inEnvironment reports whether the environment has credentials.
-func inEnvironment(getenv func(string) string) bool {
-	return getenv("HAPTIC_DATAPLANE_USERNAME") != "" || getenv("HAPTIC_DATAPLANE_PASSWORD") != ""
 }
 
 // defaultMaxConn keeps a HAProxy on this host within the limit of open files. Beyond
@@ -231,5 +183,3 @@ func defaultMaxConn() int {
 	}
 	return max(int(limit.Max)-reserve, reserve) / 2
 }
-
-func (c *config) remote() bool { return len(c.endpoints) > 0 || c.pods != "" }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // TestFlagsAreChecked: each wrong flag is one line, the last ones, that names the flag,
@@ -129,7 +129,7 @@ func TestFlagsThatAreRight(t *testing.T) {
 		"-pods app=haproxy,tier!=x -pod-namespace edge", "-pods a=b -pod-namespace *", "-once -pods a=b", "-manifests demo -demo", "-drift-interval 100000h",
 		"-publish-service edge/haptic", "-publish-address 192.0.2.1 -publish-address 2001:db8::1 -publish-address lb.example.com -once -dry-run",
 	} {
-		_, err := parseFlags(strings.Fields(args), command.NewLog(&output{}))
+		_, err := parseFlags(strings.Fields(args), kit.NewLog(&output{}))
 		require.NoError(t, err, args)
 	}
 }
@@ -138,7 +138,7 @@ func TestFlagsThatAreRight(t *testing.T) {
 // say it, and what a flag says.
 func TestConfigShowsWhatIsInForce(t *testing.T) {
 	shown := func(args string) map[string]any {
-		c, err := parseFlags(strings.Fields(args), command.NewLog(&output{}))
+		c, err := parseFlags(strings.Fields(args), kit.NewLog(&output{}))
 		require.NoError(t, err, args)
 		text, err := json.Marshal(c.public())
 		require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestConfigShowsWhatIsInForce(t *testing.T) {
 	require.Regexp(t, `^[1-9]\d*$`, all["maxconn"])
 
 	var help output
-	_, err := parseFlags([]string{"-h"}, command.NewLog(&help))
+	_, err := parseFlags([]string{"-h"}, kit.NewLog(&help))
 	require.ErrorIs(t, err, flag.ErrHelp)
 	require.Contains(t, help.String(), "(default "+usual.Debounce.String()+")")
 }

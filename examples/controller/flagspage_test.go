@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 var update = flag.Bool("update", false, "write docs/flags.md")
@@ -34,7 +34,7 @@ This page is made of the code: ` + "`go test ./examples/controller -run TestFlag
 
 // flagsPage is docs/flags.md.
 func flagsPage(t *testing.T) string {
-	c, err := parseFlags(nil, command.NewLog(io.Discard))
+	c, err := parseFlags(nil, kit.NewLog(io.Discard))
 	require.NoError(t, err)
 	var b strings.Builder
 	b.WriteString(flagsHead)
@@ -67,7 +67,7 @@ func TestFlagsPage(t *testing.T) {
 
 // TestPagesNameFlags: each flag that a page about the controller names is one.
 func TestPagesNameFlags(t *testing.T) {
-	c, err := parseFlags(nil, command.NewLog(io.Discard))
+	c, err := parseFlags(nil, kit.NewLog(io.Discard))
 	require.NoError(t, err)
 	foreign := map[string]bool{"c": true, "k": true, "f": true, "vv": true} // of haproxy, kubectl and go
 	found := 0

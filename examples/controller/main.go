@@ -9,54 +9,57 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/examples/controller/migrate"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
-	"github.com/hapticsdk/haptic/reconcile/discover"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
+	"github.com/hapticsdk/haptic/reconcile/status"
+	"github.com/hapticsdk/haptic/validate"
 )
 
-func main() { command.Main(run) }
+func main() { kit.Main(run) }
 
 // run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a difference.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	log, out := command.NewLog(stderr), observe.Printable(stdout)
+	log, out := kit.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)
 	if err == nil {
 		err = act(ctx, cfg, log.Logger, out)
 	}
-	return command.ExitCode(log, err)
+	return kit.ExitCode(log, err)
 }
 
 func act(ctx context.Context, cfg *config, log *slog.Logger, out io.Writer) error {
-	if cfg.test != "" {
-		return testTemplates(ctx, cfg, log, out)
-	}
-	if cfg.migrate {
-		c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
-		if err := c.newWatchers(); err != nil {
-			return err
-		}
+	c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
+	defer c.close()
+	switch {
+	case cfg.test != "":
+		return c.test(ctx)
+	case cfg.migrate:
 		return c.migrate(ctx)
 	}
-	c, err := newController(cfg, log, out)
-	if err != nil {
-		return err
+	for _, step := range []func() error{c.newSource, c.newWatchers, c.newTargets, c.newLoop, c.newDemo} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
-	defer c.close()
 	if cfg.once {
 		return c.once(ctx)
 	}
@@ -70,22 +73,22 @@ type controller struct {
 	out io.Writer
 	bus *eventbus.Bus
 
-	cluster                              *k8swatch.Cluster // or folder, never both
-	folder                               *command.Manifests
-	fixtures                             *k8swatch.Static // of a case, in place of both
-	source                               k8swatch.Source  // one of the three
-	watchers                             *k8swatch.Group  // all resources of a configuration
+	source   *kit.Source
+	targets  *kit.Targets
+	election *kit.Election // nil: this process always leads
+	loop     *reconcile.Loop
+	status   *publisher  // of Ingresses; nil: nothing writes it
+	http     fetch.Store // resources that templates fetch
+
+	watchers                             *k8swatch.Group // all resources of a configuration
 	ingresses, services, slices, secrets watched
 	opaque                               watched           // Secrets that annotations name; nil: none
 	classes, configMaps                  *k8swatch.Watcher // the second is nil without TCP services
+	ofCase                               bool              // the resources are those of a case
 
-	scratch     string // folder to remove at the end, "" for none
-	local       *dataplane.Local
-	discovery   *discover.Follower // of instances behind Dataplane APIs, or nil
 	settings    ingress.Settings
 	pages       []dataplane.File // of -error-pages
 	operator    operator
-	layout      dataplane.Layout                    // where HAProxy finds its files
 	model       *ingress.Model                      // of the renders
 	feed        atomic.Pointer[k8swatch.Feed]       // its resources
 	previous    atomic.Pointer[*dataplane.Config]   // the next render makes another model, which knows this configuration
@@ -93,85 +96,62 @@ type controller struct {
 	instancesAt atomic.Pointer[endpoints.Addresses] // addresses, with those of the current instances
 	routes      atomic.Pointer[ingress.Routes]      // of the last render
 	each        map[string]bool                     // entries whose template is written for one item
-	templates   *render.Templates                   // see render.go
+	templates   *render.Templates                   // see templates.go
 	broken      atomic.Pointer[error]               // what is wrong with the templates; nil: nothing
-	http        fetch.Store                         // resources that templates fetch
-	election    *command.Election                   // nil: this process always leads
-	loop        *reconcile.Loop
-	status      *publisher // of Ingresses; nil: nothing writes it
 
-	backends     []net.Listener // of the demo
-	stopRecorder func()         // of Kubernetes Events, nil for a folder
-}
-
-func newController(cfg *config, log *slog.Logger, out io.Writer) (*controller, error) {
-	c := &controller{cfg: cfg, log: log, out: out, bus: eventbus.New(nil)}
-	for _, step := range []func() error{c.newWatchers, c.newTargets, c.newElection, c.newLoop, c.newDiscovery, c.newDemo} {
-		if err := step(); err != nil {
-			c.close()
-			return nil, err
-		}
-	}
-	return c, nil
+	backends []net.Listener // of the demo
 }
 
 func (c *controller) close() {
-	if c.stopRecorder != nil {
-		c.stopRecorder()
-	}
 	for _, l := range c.backends {
 		l.Close()
 	}
-	if c.scratch != "" {
-		os.RemoveAll(c.scratch)
-	}
+	c.targets.Close()
+	c.source.Close()
 }
 
-// newTargets prepares the HAProxy on this host, or the layout of those behind Dataplane
-// APIs. newDiscovery finds out which instances there are.
+// newSource opens the cluster or the folder.
+func (c *controller) newSource() (err error) {
+	c.source, err = c.cfg.source.Open(kit.SourceOptions{State: c.cfg.targets.Local, Once: c.cfg.once})
+	return err
+}
+
+// newTargets prepares the instances, and the settings that tell templates of them.
 func (c *controller) newTargets() (err error) {
-	if c.cfg.remote() {
-		c.layout = dataplane.Layout{Base: c.cfg.endpointBase}
-		c.settings.Socket = c.cfg.endpointSocket
-	} else {
-		dir := c.cfg.local
-		if dir == "" {
-			if c.scratch, err = os.MkdirTemp("", "haptic-"); err != nil {
-				return err
-			}
-			if err := os.Chmod(c.scratch, 0o711); err != nil { // haproxy runs under its own account
-				return err
-			}
-			dir = filepath.Join(c.scratch, "haproxy")
-		}
-		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{
-			Dir: dir, Temporary: c.scratch != "", MaxOldWorkers: c.cfg.maxOldWorkers, StopTimeout: c.cfg.stopTimeout, Stdout: c.out, Logger: c.log,
-			OnProcess: func(e dataplane.ProcessEvent) {
-				eventbus.Publish(c.bus, reconcile.HAProxyChanged{Instance: c.local.Name(), ProcessEvent: e})
-			},
-		}); err != nil {
-			return err
-		}
-		c.layout, c.settings.Socket, c.settings.SpareBackends = c.local.Layout(), c.local.RuntimeSocket(), c.cfg.spareBackends
-	}
-	c.settings.HTTP, c.settings.HTTPS = c.cfg.httpAddr, c.cfg.httpsAddr
-	c.settings.MaxConn = c.cfg.maxConn
-	c.settings.HardStopAfter = fmt.Sprintf("%ds", int(c.cfg.hardStopAfter.Seconds()))
-	if err := c.serves(); err != nil {
+	if c.targets, err = c.cfg.targets.Open(kit.TargetOptions{Bus: c.bus, Stdout: c.out, Logger: c.log}); err != nil {
 		return err
 	}
-	return c.listen()
+	return cmp.Or(c.newSettings(), c.listen())
 }
 
-func (c *controller) newElection() (err error) {
-	if !c.cfg.leaderElect {
-		return nil
+// newLoop makes the loop, with its renderer, validator, leader and status writer.
+func (c *controller) newLoop() (err error) {
+	c.http.Bus, c.http.OnChange = c.bus, func(reason string) { c.loop.Trigger(reason) }
+	if err := c.newTemplates(); err != nil {
+		return err
 	}
-	namespace, name, _ := strings.Cut(c.cfg.lease, "/")
-	c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{
-		Client: c.cluster.Clientset().CoordinationV1(), Namespace: namespace, Name: name, Logger: c.log,
-	})
-	return err
+	opts := reconcile.Options{
+		Renderer:  c.templates,
+		Validator: &validate.Validator{Layout: c.targets.Layout, User: dataplane.DefaultUser(), Logger: c.log},
+		Targets:   c.targets.OnThisHost(), Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, BeginTerm: c.beginTerm,
+	}
+	c.cfg.intervals.Set(&opts)
+	if c.election, err = c.cfg.leader.Election(c.source, c.bus, c.log); err != nil {
+		return err
+	}
+	c.election.Set(&opts)
+	if c.status, err = c.newPublisher(); err != nil {
+		return err
+	} else if c.status != nil {
+		opts.Renderer = c.status.Renderer(opts.Renderer, func() iter.Seq[status.Item] { return c.statuses(c.routes.Load()) })
+	}
+	if !c.cfg.dryRun {
+		opts.Recorder = c.source.Recorder("haptic", c.log)
+	}
+	if c.loop, err = reconcile.New(opts); err != nil {
+		return err
+	}
+	return c.targets.Follow(c.source.Source, c.loop, c.listenAt)
 }
 
 // start waits for templates, resources and instances, and reads what is deployed. The
@@ -180,15 +160,15 @@ func (c *controller) start(ctx context.Context) error {
 	if err := c.awaitTemplates(ctx); err != nil {
 		return err
 	}
-	if err := c.await(ctx); err != nil {
+	if err := kit.AwaitSync(ctx, c.watchers, c.cfg.once); err != nil {
 		return err
 	}
-	if err := c.awaitInstances(ctx); err != nil {
+	if err := c.targets.Wait(ctx, c.cfg.once); err != nil {
 		return err
 	}
-	previous, err := c.deployed(ctx)
-	if some := previous != nil && (c.local != nil || len(previous.Files()) > 0); c.folder != nil && !c.cfg.once && (some || err != nil) {
-		if err := c.folder.WaitForKnown(ctx); err != nil {
+	previous, deployed := c.targets.Current(ctx)
+	if deployed && !c.cfg.once {
+		if err := c.source.WaitForKnown(ctx); err != nil {
 			return err
 		}
 	}
@@ -197,14 +177,52 @@ func (c *controller) start(ctx context.Context) error {
 	return nil
 }
 
+// watch adds the parts that follow resources.
+func (c *controller) watch(g *kit.Group) {
+	g.Go("watches", c.watchers.Run)
+	c.targets.Watch(g)
+	c.source.Watch(g)
+}
+
+// newObserver makes metrics, log and checks of the controller. Call it before the bus starts.
+//
+// There are no traces without an exporter, which would bring gRPC to every user of the
+// SDK. For traces copy traced.go of examples/traced here, and call its Export with
+// c.bus. It works if OTEL_EXPORTER_OTLP_ENDPOINT is set.
+func (c *controller) newObserver() (*observe.Observer, error) {
+	subject := observe.Subject{
+		Loop: c.loop, Config: c.cfg.public, HTTP: c.http.Resources,
+		Watched: []func() map[schema.GroupVersionResource]k8swatch.State{c.watchers.States},
+	}
+	if c.targets.Discovery != nil {
+		subject.Discovery = c.targets.Discovery
+	}
+	observer, err := observe.New(c.bus, subject, c.log)
+	if err != nil {
+		return nil, err
+	}
+	observer.Metrics.MustRegister(c.expiryMetric())
+	c.source.Observe(observer.Health)
+	if c.status != nil {
+		observer.Health.Check("ingress-status", observe.Reported, c.status.Check)
+	}
+	if c.cfg.templates != "" {
+		observer.Health.Check("templates", observe.ReadyToServe, c.templatesAreBroken)
+	}
+	return observer, nil
+}
+
 // run serves until ctx ends.
 func (c *controller) run(ctx context.Context) error {
 	observer, err := c.newObserver()
 	if err != nil {
 		return err
 	}
-	p := &command.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer, Local: c.local, Drain: c.cfg.drain}
-	p.Watches, p.HAProxy = c.words()
+	p := &kit.Process{Name: "controller", Flags: c.cfg.Flags, Bus: c.bus, Observer: observer, Watches: c.source.String(),
+		Local: c.targets.Local, HAProxy: c.targets.String(), Drain: c.cfg.targets.Drain}
+	if c.source.Cluster != nil {
+		p.Watches = fmt.Sprintf("namespace %s of %s", cmp.Or(c.cfg.namespaces.String(), "*"), c.source)
+	}
 	c.printPlans()
 	c.watch(&p.Group)
 	p.Go("http resources", c.http.Run)
@@ -212,11 +230,7 @@ func (c *controller) run(ctx context.Context) error {
 	if c.cfg.demo {
 		p.Go("backends of the demo", c.runDemo)
 	}
-	if c.election != nil {
-		p.Go("election", func(ctx context.Context) error {
-			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, c.loop.LeadershipChanged)
-		})
-	}
+	c.election.Watch(&p.Group, c.loop)
 	if c.status != nil {
 		p.Go("status of Ingresses", c.status.Run)
 	}
@@ -230,45 +244,39 @@ func (c *controller) run(ctx context.Context) error {
 	return p.Run(ctx)
 }
 
-// words describes the watched resources and the place of HAProxy, for the log.
-func (c *controller) words() (watches, haproxy string) {
-	watches = "manifests in " + c.cfg.manifests
-	if c.cluster != nil {
-		watches = fmt.Sprintf("namespace %s of %s", cmp.Or(c.cfg.namespaces.String(), "*"), c.cluster.RESTConfig().Host)
-	}
-	if c.cfg.pods != "" {
-		return watches, fmt.Sprintf("pods %s of namespace %s", c.cfg.pods, c.cfg.podNamespace)
-	}
-	if len(c.cfg.endpoints) == 1 {
-		return watches, "behind 1 Dataplane API"
-	}
-	return watches, fmt.Sprintf("behind %d Dataplane APIs", len(c.cfg.endpoints))
-}
-
-// watch adds the goroutines that follow resources.
-func (c *controller) watch(g *command.Group) {
-	g.Go("watches", c.watchers.Run)
-	if c.discovery != nil {
-		g.Go("watches of instances", c.discovery.Run)
-	}
-	if c.folder != nil {
-		g.Go("manifests", c.folder.Run)
-	}
-}
-
 // once is a preflight with -dry-run, and otherwise a single deployment.
 func (c *controller) once(ctx context.Context) error {
-	g := &command.Group{Log: c.log}
+	g := &kit.Group{Log: c.log}
 	c.watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
 		if err := c.start(ctx); err != nil {
 			return err
 		}
-		if c.folder != nil {
-			if err := c.folder.Check(); err != nil {
-				return err
-			}
+		if err := c.source.Check(); err != nil {
+			return err
 		}
-		return command.Once(ctx, c.loop, c.cfg.dryRun, c.out, c.log)
+		return kit.Once(ctx, c.loop, c.cfg.dryRun, c.out, c.log)
+	})
+}
+
+// migrate is -migrate. It deploys nothing.
+func (c *controller) migrate(ctx context.Context) error {
+	if err := c.newSource(); err != nil {
+		return err
+	}
+	if err := c.newWatchers(); err != nil {
+		return err
+	}
+	g := &kit.Group{Log: c.log}
+	c.watch(g)
+	return g.Until(ctx, func(ctx context.Context) error {
+		if err := kit.AwaitSync(ctx, c.watchers, true); err != nil {
+			return err
+		}
+		all := c.watchers.Snapshot()
+		ingresses, services := read[*networkingv1.Ingress](ctx, all, c.ingresses), read[*corev1.Service](ctx, all, c.services)
+		secrets := read[*corev1.Secret](ctx, all, slices.Concat(c.secrets, c.opaque))
+		_, err := fmt.Fprint(c.out, migrate.Report(ingresses.list(), services.list(), secrets.single))
+		return err
 	})
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // TestSomeNamespaces: several are watched, and not all. What changes in each is served.
@@ -33,10 +33,10 @@ func TestNamespacesAreChecked(t *testing.T) {
 		"-namespace a -namespace b -default-certificate c/tls": `-default-certificate "c/tls": want an object of a namespace that -namespace names`,
 		"-namespace a -default-backend b/web:80":               "want an object of a namespace that -namespace names",
 	} {
-		_, err := parseFlags(strings.Fields(flags), command.NewLog(io.Discard))
+		_, err := parseFlags(strings.Fields(flags), kit.NewLog(io.Discard))
 		require.ErrorContains(t, err, want, flags)
 	}
-	c, err := parseFlags(strings.Fields("-namespace b,a -namespace b -default-backend a/web:80"), command.NewLog(io.Discard))
+	c, err := parseFlags(strings.Fields("-namespace b,a -namespace b -default-backend a/web:80"), kit.NewLog(io.Discard))
 	require.NoError(t, err)
-	require.Equal(t, namespaces{"a", "b"}, c.namespaces)
+	require.Equal(t, kit.Namespaces{"a", "b"}, c.namespaces)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/status"
 )
 
@@ -24,7 +24,7 @@ type publishFlags struct {
 	addresses []status.Address
 }
 
-func (p *publishFlags) declare(fs *command.Flags) {
+func (p *publishFlags) declare(fs *kit.Flags) {
 	fs.StringVar(&p.service, "publish-service", "", "`namespace/name` of the Service before HAProxy: its addresses become the status of the Ingresses that are served; with -leader-elect the leader writes it")
 	fs.Func("publish-address", "`address or host name` for that status, in place of those of a Service; may be repeated", func(s string) error {
 		one, err := status.ParseAddress(s)
@@ -35,8 +35,8 @@ func (p *publishFlags) declare(fs *command.Flags) {
 
 func (p *publishFlags) given() bool { return p.service != "" || len(p.addresses) > 0 }
 
-func (p *publishFlags) check(fs *command.Flags, folder bool) {
-	fs.Check("publish-service", isObject(p.service), "namespace/name")
+func (p *publishFlags) check(fs *kit.Flags, folder bool) {
+	fs.Check("publish-service", kit.IsObject(p.service), "namespace/name")
 	if p.service != "" && len(p.addresses) > 0 {
 		fs.Wrong(errors.New("-publish-service and -publish-address exclude each other"))
 	}
@@ -56,10 +56,10 @@ type publisher struct {
 
 // newPublisher makes the writer of statuses; nil: there is nothing to write.
 func (c *controller) newPublisher() (p *publisher, err error) {
-	if !c.cfg.publish.given() || c.cluster == nil || c.cfg.once {
+	if !c.cfg.publish.given() || c.source.Cluster == nil || c.cfg.once {
 		return nil, nil
 	}
-	client, err := dynamic.NewForConfig(c.cluster.RESTConfig())
+	client, err := dynamic.NewForConfig(c.source.Cluster.RESTConfig())
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (c *controller) newPublisher() (p *publisher, err error) {
 		return nil, err
 	}
 	if namespace, name, ok := strings.Cut(c.cfg.publish.service, "/"); ok {
-		p.service, err = status.NewService(c.cluster, namespace, name, c.log, p.Refresh)
+		p.service, err = status.NewService(c.source.Cluster, namespace, name, c.log, p.Refresh)
 	}
 	return p, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/status"
 )
 
@@ -45,7 +46,7 @@ spec: {ingressClassName: theirs}
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &controller{cfg: &config{}, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), fixtures: source}
+	c := &controller{cfg: &config{}, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), source: &kit.Source{Source: source}}
 	if err := c.newWatchers(); err != nil {
 		t.Fatal(err)
 	}

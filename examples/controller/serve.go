@@ -9,33 +9,31 @@ import (
 	"os/exec"
 	"path"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hapticsdk/haptic/examples/controller/errorpages"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // serve has the flags for what HAProxy serves beside Ingresses, and how.
 type serve struct {
-	accessLog          string // http, json or off
-	acceptProxy        []netip.Prefix
-	errorPages         string // folder
-	http3              bool
-	statsAddr          string
-	certificate        string // namespace/name of a Secret
-	backend            ingress.ServiceRef
-	tcp                string // namespace/name of a ConfigMap
-	externalName       bool
-	nameservers        []string
-	drain, stopTimeout time.Duration
+	accessLog    string // http, json or off
+	acceptProxy  []netip.Prefix
+	errorPages   string // folder
+	http3        bool
+	statsAddr    string
+	certificate  string // namespace/name of a Secret
+	backend      ingress.ServiceRef
+	tcp          string // namespace/name of a ConfigMap
+	externalName bool
+	nameservers  []string
 }
 
-func (s *serve) add(fs *config) {
+func (s *serve) declare(fs *kit.Flags) {
 	fs.StringVar(&s.accessLog, "access-log", "http", "access log of HAProxy on its standard output, here that of this process: http, json or off")
 	fs.Func("accept-proxy", "`CIDR` of load balancers whose connections begin with the PROXY protocol, which then says where they come from; may be repeated", cidrs(&s.acceptProxy))
 	fs.StringVar(&s.errorPages, "error-pages", "", "`folder` of responses in place of HAProxy's own, such as 503.http, each with its line of status and its headers; 404.http is for requests without a route; read at a start only")
@@ -55,19 +53,15 @@ func (s *serve) add(fs *config) {
 		}
 		return nil
 	})
-	fs.DurationVar(&s.drain, "drain-delay", 0, "how long the HAProxy on this host serves on after SIGTERM, while /readyz answers 503, so that the pod leaves its Service first; shorter than terminationGracePeriodSeconds")
-	fs.DurationVar(&s.stopTimeout, "stop-timeout", 1200*time.Millisecond, "how long requests under way may take at the end")
 }
 
 // checkServe checks the values of these flags.
 func (c *config) checkServe() {
 	f := c.Flags
 	f.Check("access-log", c.accessLog == "http" || c.accessLog == "json" || c.accessLog == "off", "http, json or off")
-	f.CheckFile("error-pages", command.IsFolder(c.errorPages), "a folder that exists")
-	f.Check("default-certificate", isObject(c.certificate), "namespace/name")
-	f.Check("tcp-services", isObject(c.tcp), "namespace/name")
-	f.Check("drain-delay", c.drain >= 0, "0s or more, such as 10s")
-	f.Check("stop-timeout", c.stopTimeout > 0, "a duration above 0s, such as 30s")
+	f.CheckFile("error-pages", kit.IsFolder(c.errorPages), "a folder that exists")
+	f.Check("default-certificate", kit.IsObject(c.certificate), "namespace/name")
+	f.Check("tcp-services", kit.IsObject(c.tcp), "namespace/name")
 	f.Check("https-addr", !c.http3 || !strings.ContainsAny(c.httpsAddr, ",/@"), "one address:port, as -http3 is given")
 }
 
@@ -99,31 +93,44 @@ func hasFeature(says, name string) bool {
 	return false
 }
 
-// serves copies these flags into the settings of the templates.
-func (c *controller) serves() (err error) {
-	if c.cfg.accessLog != "off" {
-		c.settings.AccessLog = c.cfg.accessLog
+// newSettings makes the settings of the templates.
+func (c *controller) newSettings() (err error) {
+	cfg := c.cfg
+	c.settings = ingress.Settings{
+		HTTP: cfg.httpAddr, HTTPS: cfg.httpsAddr, Socket: c.targets.Socket, TLSSocket: path.Join(path.Dir(c.targets.Socket), "tls.sock"),
+		MaxConn: cfg.maxConn, HardStopAfter: fmt.Sprintf("%ds", int(cfg.hardStopAfter.Seconds())),
+		TrustProxy: texts(cfg.trustProxies), AcceptProxy: texts(cfg.acceptProxy), AccessLog: strings.TrimSuffix(cfg.accessLog, "off"),
+		Stats: cfg.statsAddr, ExternalName: cfg.externalName, Nameservers: cfg.nameservers,
 	}
-	for _, p := range c.cfg.acceptProxy {
-		c.settings.AcceptProxy = append(c.settings.AcceptProxy, p.String())
+	if c.targets.Local != nil {
+		c.settings.SpareBackends = cfg.spareBackends
 	}
-	c.settings.TLSSocket = path.Join(path.Dir(c.settings.Socket), "tls.sock")
-	c.settings.ExternalName, c.settings.Nameservers = c.cfg.externalName, c.cfg.nameservers
-	if c.settings.Stats = c.cfg.statsAddr; c.cfg.http3 {
+	t := cfg.targets // another controller before or behind these instances differs in one of them
+	if c.settings.Fleet, err = c.source.Fleet(cfg.leader.Lease, cfg.namespaces.String(), cfg.httpAddr, t.Pods, t.PodNamespace); err != nil {
+		return err
+	}
+	if cfg.http3 {
 		if c.settings.LimitedQUIC, err = checkHTTP3(); err != nil {
 			return err
 		}
-		if c.settings.HTTP3 = "quic4"; strings.HasPrefix(c.cfg.httpsAddr, "[") {
+		if c.settings.HTTP3 = "quic4"; strings.HasPrefix(cfg.httpsAddr, "[") {
 			c.settings.HTTP3 = "quic6"
 		}
 	}
-	if c.cfg.errorPages != "" {
-		c.pages, err = errorpages.Read(os.DirFS(c.cfg.errorPages))
+	if cfg.errorPages != "" {
+		c.pages, err = errorpages.Read(os.DirFS(cfg.errorPages))
 	}
 	for _, page := range c.pages {
 		c.settings.ErrorPages = append(c.settings.ErrorPages, strings.TrimSuffix(page.Name, ".http"))
 	}
-	return command.OfFlag("error-pages", err)
+	return kit.OfFlag("error-pages", err)
+}
+
+func texts(ranges []netip.Prefix) (all []string) {
+	for _, p := range ranges {
+		all = append(all, p.String())
+	}
+	return all
 }
 
 // operator holds what the flags and the ConfigMap of TCP services became. It stays the

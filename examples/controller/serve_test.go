@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // TestServesNothingMore: without their flags, what is served beside Ingresses has no line.
@@ -196,7 +196,7 @@ func TestServeFlagsAreChecked(t *testing.T) {
 		"-http3 -https-addr :443,:444":       "want one address:port, as -http3 is given",
 		"-drain-delay 1s -endpoint http://x": "are for the HAProxy on this host",
 	} {
-		_, err := parseFlags(strings.Fields(flags), command.NewLog(io.Discard))
+		_, err := parseFlags(strings.Fields(flags), kit.NewLog(io.Discard))
 		require.ErrorContains(t, err, want, flags)
 	}
 }

@@ -2,7 +2,7 @@
 // serves each Service with the annotation example.com/host at that host, by a HAProxy on
 // this machine. The Services come from a folder of manifests or a cluster.
 //
-//	minimal FOLDER
+//	minimal -manifests FOLDER
 //	minimal [-kubeconfig FILE]
 package main
 
@@ -18,7 +18,6 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/utils/ptr"
@@ -27,6 +26,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
@@ -47,24 +47,24 @@ func main() {
 
 // run serves at an address until ctx ends. HAProxy's configuration is in the folder state.
 func run(ctx context.Context, args []string, addr, state string) error {
-	flags := flag.NewFlagSet("minimal", flag.ContinueOnError)
-	kubeconfig := flags.String("kubeconfig", "", "`file` that says how to reach the cluster, where no folder is given; empty: as kubectl")
+	flags, from := flag.NewFlagSet("minimal", flag.ContinueOnError), kit.SourceFlags{}
+	flags.StringVar(&from.Manifests, "manifests", "", "watch a `folder` of manifests in place of a cluster")
+	flags.StringVar(&from.Kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster; empty: as kubectl")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 
 	// Watch: two resources, read as one snapshot.
-	g, ctx := errgroup.WithContext(ctx)
-	bus, health := eventbus.New(nil), &observe.Health{}
-	source, err := newSource(ctx, g, flags.Arg(0), *kubeconfig, health)
+	source, err := from.Open(kit.SourceOptions{})
 	if err != nil {
 		return err
 	}
+	bus := eventbus.New(nil)
 	var loop *reconcile.Loop
 	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, // the loop already holds back renders
 		OnChange: func(context.Context, k8swatch.Changes) error { loop.Trigger("resources changed"); return nil }})
-	services, err1 := k8swatch.Add[*corev1.Service](watched, source, corev1.SchemeGroupVersion.WithResource("services"), nil)
-	slices, err2 := k8swatch.Add[*discoveryv1.EndpointSlice](watched, source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
+	services, err1 := k8swatch.Add[*corev1.Service](watched, source.Source, corev1.SchemeGroupVersion.WithResource("services"), nil)
+	slices, err2 := k8swatch.Add[*discoveryv1.EndpointSlice](watched, source.Source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
 		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
 	if err := errors.Join(err1, err2); err != nil {
 		return err
@@ -93,35 +93,26 @@ func run(ctx context.Context, args []string, addr, state string) error {
 		return err
 	}
 
-	observer, err := observe.New(bus, observe.Subject{Loop: loop, Health: health}, slog.Default()) // the log
+	observer, err := observe.New(bus, observe.Subject{Loop: loop}, slog.Default()) // the log
 	if err != nil {
 		return err
 	}
+	source.Observe(observer.Health)
 	bus.Start()
 	defer bus.Close(context.WithoutCancel(ctx))
-	g.Go(func() error { return watched.Run(ctx) })
-	g.Go(func() error { return local.Run(ctx) })
-	g.Go(func() error { return observer.Run(ctx) })
-	g.Go(func() error {
+	var parts kit.Group
+	source.Watch(&parts)
+	parts.Go("watches", watched.Run)
+	parts.Go("HAProxy", local.Run)
+	parts.Go("observer", observer.Run)
+	parts.Go("loop", func(ctx context.Context) error {
 		if _, err := watched.WaitForSync(ctx); err != nil {
 			return err
 		}
 		loop.Trigger("start")
 		return loop.Run(ctx)
 	})
-	return g.Wait()
-}
-
-func newSource(ctx context.Context, g *errgroup.Group, manifests, kubeconfig string, health *observe.Health) (k8swatch.Source, error) {
-	if manifests == "" {
-		return k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: kubeconfig})
-	}
-	folder, err := k8swatch.NewFolder(manifests, nil)
-	if err == nil {
-		g.Go(func() error { return folder.Run(ctx) })
-		health.Check("manifests", observe.Reported, func() error { return errors.Join(folder.Errors()...) })
-	}
-	return folder, err
+	return parts.Run(ctx)
 }
 
 // backend is what templates see. Errors name the object in a field; only that is left out.

@@ -67,7 +67,7 @@ func TestServes(t *testing.T) {
 	serve("one")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, []string{dir}, addr, stateDir(t)) }()
+	go func() { ended <- run(ctx, []string{"-manifests", dir}, addr, stateDir(t)) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(host string) string {
 		req, err := http.NewRequest(http.MethodGet, "http://"+addr+"/", nil)
@@ -109,7 +109,7 @@ func TestRightsOfHAProxy(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{t.TempDir()}, freeAddr(t), stateDir(t))
+		ended <- run(ctx, []string{"-manifests", t.TempDir()}, freeAddr(t), stateDir(t))
 	}()
 	said := func() string { text, _ := os.ReadFile(notes); return string(text) }
 	require.Eventually(t, func() bool { return strings.Contains(said(), "args=-c ") && strings.Contains(said(), "args=-W ") }, time.Minute, 20*time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // TestFlagsAreChecked: each wrong flag is one line that names the flag, the value and the
@@ -41,7 +41,7 @@ func TestFlagsAreChecked(t *testing.T) {
 		`-local ""` + missing:                                                                                        {"-local="},
 		`-manifests "/no/such": want a folder that exists (no such file or directory)`:                               {"-manifests", "/no/such"},
 		`-local "` + file + `": want a folder, and this is a file`:                                                   {"-local", file},
-		`-kubeconfig "/no/such": want a file that exists (no such file or directory)`:                                {"-kubeconfig", "/no/such"},
+		`-kubeconfig "/no/such": want a file that says how to reach a cluster (no such file or directory)`:           {"-kubeconfig", "/no/such"},
 		`-pod-namespace "NO SUCH"` + label:                                                                           {"-pod-namespace", "NO SUCH"},
 		`-http-addr "8080"` + address:                                                                                {"-http-addr", "8080"},
 		`-http-addr ":0"` + address:                                                                                  {"-http-addr", ":0"},
@@ -56,12 +56,12 @@ func TestFlagsAreChecked(t *testing.T) {
 		"-pod-namespace \"X\"" + label + "\nerror: -http-addr \"x\"" + address:                                       {"-pod-namespace", "X", "-http-addr", "x"},
 	} {
 		var stderr strings.Builder
-		if _, err := parseFlags(args, command.NewLog(&stderr)); err == nil || err.Error() != want || stderr.Len() > 0 {
+		if _, err := parseFlags(args, kit.NewLog(&stderr)); err == nil || err.Error() != want || stderr.Len() > 0 {
 			t.Errorf("got %v, want %s; printed %s", err, want, stderr.String())
 		}
 	}
 	var stderr strings.Builder
-	if _, err := parseFlags([]string{"-h"}, command.NewLog(&stderr)); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-manifests folder") {
+	if _, err := parseFlags([]string{"-h"}, kit.NewLog(&stderr)); !errors.Is(err, flag.ErrHelp) || !strings.Contains(stderr.String(), "-manifests folder") {
 		t.Errorf("%v: %s", err, stderr.String())
 	}
 }
@@ -69,7 +69,7 @@ func TestFlagsAreChecked(t *testing.T) {
 // TestFlagsThatAreRight: templates get what HAProxy can listen on.
 func TestFlagsThatAreRight(t *testing.T) {
 	for _, bind := range []string{":80", "*:80", "[::]:80", ":::80", "ipv4@:80", ":80,:81", ":8000-8010", "unix@/run/x.sock", "/run/x.sock", "fd@3"} {
-		if _, err := parseFlags([]string{"-settings", "testdata/settings.yaml", "-test", "-http-addr", bind}, command.NewLog(&strings.Builder{})); err != nil {
+		if _, err := parseFlags([]string{"-settings", "testdata/settings.yaml", "-test", "-http-addr", bind}, kit.NewLog(&strings.Builder{})); err != nil {
 			t.Error(err)
 		}
 	}
@@ -95,7 +95,7 @@ func TestEnvironment(t *testing.T) {
 				variable, value, _ := strings.Cut(pair, "=")
 				t.Setenv(variable, value)
 			}
-			got, err := parseFlags(strings.Fields(c.args), command.NewLog(io.Discard))
+			got, err := parseFlags(strings.Fields(c.args), kit.NewLog(io.Discard))
 			if err != nil {
 				t.Fatal(err)
 			}

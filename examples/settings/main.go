@@ -25,42 +25,38 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
-	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/validate"
 )
 
-func main() { command.Main(run) }
+func main() { kit.Main(run) }
 
 // run returns the exit code: 0, 1 for an error, or 2 if -once -dry-run found a difference.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	log, out := command.NewLog(stderr), observe.Printable(stdout)
+	log, out := kit.NewLog(stderr), observe.Printable(stdout)
 	cfg, err := parseFlags(args, log)
 	if err == nil {
 		err = act(ctx, cfg, log, out)
 	}
-	return command.ExitCode(log, err)
+	return kit.ExitCode(log, err)
 }
 
-func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) error {
-	c := &controller{config: cfg, log: log, out: out, bus: eventbus.New(nil), stopRecorder: func() {}}
+func act(ctx context.Context, cfg *config, log *kit.Log, out io.Writer) error {
+	c := &controller{config: cfg, log: log, out: out, bus: eventbus.New(nil)}
 	if c.test {
 		return c.runCases(ctx)
 	}
-	defer func() { c.stopRecorder() }()
-	for _, step := range []func() error{c.newSource, c.newLive, c.newLoop} {
-		if err := step(); err != nil {
-			return err
-		}
+	defer func() { c.source.Close() }()
+	if err := c.wire(); err != nil {
+		return err
 	}
 	if c.once {
 		return c.runOnce(ctx)
@@ -71,47 +67,55 @@ func act(ctx context.Context, cfg *config, log *command.Log, out io.Writer) erro
 // controller is everything that runs, wired together.
 type controller struct {
 	*config
-	log      *command.Log
+	log      *kit.Log
 	out      io.Writer
 	bus      *eventbus.Bus
-	source   k8swatch.Source
-	folder   *command.Manifests // nil: a cluster
-	cluster  *k8swatch.Cluster  // nil: a folder
-	local    *dataplane.Local   // nil: Dataplane APIs
-	election *command.Election
+	source   *kit.Source
+	targets  *kit.Targets // nil: the settings say where Dataplane APIs are
+	election *kit.Election
 	live     *settings.Live
 	loop     *reconcile.Loop
-
-	stopRecorder func() // of Kubernetes Events
 }
 
-// newSource opens the folder or the cluster.
-func (c *controller) newSource() (err error) {
-	if c.manifests != "" {
-		opts := &k8swatch.FolderOptions{}
-		if c.config.local != "" && !c.once {
-			opts.LastGood = filepath.Join(c.config.local, "manifests")
-		}
-		folder, err := k8swatch.NewFolder(c.manifests, opts)
-		c.folder, c.source = &command.Manifests{Folder: folder}, folder
+// wire makes all parts.
+func (c *controller) wire() (err error) {
+	if c.source, err = c.config.source.Open(kit.SourceOptions{State: c.local, Once: c.once}); err != nil {
 		return err
 	}
-	if c.cluster, err = k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: c.kubeconfig}); err != nil {
-		return command.OfCluster(err)
+	if c.local != "" {
+		host := kit.TargetFlags{Local: c.local}
+		if c.targets, err = host.Open(kit.TargetOptions{Bus: c.bus, Logger: c.log.Logger}); err != nil {
+			return err
+		}
 	}
-	c.source = c.cluster
-	if c.leaderElect {
-		c.election, err = command.NewElection(c.bus, k8swatch.ElectionOptions{Client: c.cluster.Clientset().CoordinationV1(),
-			Namespace: c.namespace, Name: "haptic-settings", Logger: c.log.Logger})
+	c.live, err = settings.NewLive(settings.LiveOptions{
+		Source: c.source.Source, Bus: c.bus, Logger: c.log.Logger, Program: c.program(), Secret: c.secret, Validator: c.validator,
+		OnApply: func(p *settings.Program) {
+			logging := p.Settings().Logging
+			c.log.Follow(logging.Level, logging.Format)
+		},
+	})
+	if err != nil {
+		return err
 	}
+	opts := reconcile.Options{Targets: c.targets.OnThisHost()}
+	leader := kit.LeaderFlags{Elect: c.leaderElect, Lease: c.namespace + "/haptic-settings"}
+	if c.election, err = leader.Election(c.source, c.bus, c.log.Logger); err != nil {
+		return err
+	}
+	c.election.Set(&opts)
+	if !c.dryRun {
+		opts.Recorder = c.source.Recorder("haptic-settings", c.log.Logger)
+	}
+	c.loop, err = c.live.NewLoop(opts)
 	return err
 }
 
 // program returns the values of this program that templates see besides the settings.
 func (c *controller) program() settings.ProgramOptions {
 	opts := settings.ProgramOptions{Namespace: c.namespace, Logging: settings.Logging{Level: c.log.Level(), Format: c.log.Format()}, Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
-	if c.local != nil {
-		opts.Layout, opts.Globals["runtimeSocket"] = c.local.Layout(), c.local.RuntimeSocket()
+	if c.targets != nil {
+		opts.Layout, opts.Globals["runtimeSocket"] = c.targets.Layout, c.targets.Socket
 	}
 	return opts
 }
@@ -120,90 +124,35 @@ func (c *controller) validator(layout dataplane.Layout) reconcile.Validator {
 	return &validate.Validator{Layout: layout, User: dataplane.DefaultUser(), Logger: c.log.Logger}
 }
 
-func (c *controller) newLive() (err error) {
-	if c.config.local != "" {
-		if c.local, err = dataplane.NewLocal(dataplane.LocalOptions{Dir: c.config.local, Logger: c.log.Logger,
-			OnProcess: func(e dataplane.ProcessEvent) {
-				eventbus.Publish(c.bus, reconcile.HAProxyChanged{Instance: c.local.Name(), ProcessEvent: e})
-			}}); err != nil {
-			return err
-		}
-	}
-	c.live, err = settings.NewLive(settings.LiveOptions{
-		Source: c.source, Bus: c.bus, Logger: c.log.Logger, Program: c.program(), Secret: c.secret, Validator: c.validator,
-		OnApply: func(p *settings.Program) {
-			logging := p.Settings().Logging
-			c.log.Follow(logging.Level, logging.Format)
-		},
-	})
-	return err
-}
-
-func (c *controller) newLoop() (err error) {
-	opts := reconcile.Options{}
-	if c.election != nil {
-		opts.Leader = c.election
-	}
-	if c.local != nil {
-		opts.Targets = []reconcile.Target{c.local}
-	}
-	if c.cluster != nil && !c.dryRun {
-		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic-settings", c.log.Logger)
-	}
-	c.loop, err = c.live.NewLoop(opts)
-	return err
-}
-
-// newObserver makes the log, the metrics and the checks of the controller.
-func (c *controller) newObserver() (*observe.Observer, error) {
-	subject := observe.Subject{Loop: c.loop, Settings: c.live.State, HTTP: c.live.HTTP().Resources,
-		Config: func() any { return map[string]any{"flags": c.Values(), "settings": c.live.InForce()} },
-	}
-	if c.local == nil {
-		subject.Discovery = c.live.Discovery()
-	}
-	observer, err := observe.New(c.bus, subject, c.log.Logger)
-	if err != nil {
-		return nil, err
-	}
-	if c.folder != nil {
-		observer.Health.Check("manifests", observe.Reported, c.folder.Check)
-	}
-	return observer, nil
-}
-
-// watch adds the goroutines that follow resources.
-func (c *controller) watch(g *command.Group) {
+// watch adds the parts that follow resources.
+func (c *controller) watch(g *kit.Group) {
 	g.Go("watches", c.live.Run)
-	if c.folder != nil {
-		g.Go("manifests", c.folder.Run)
-	}
+	c.source.Watch(g)
 }
 
 // serve runs everything until ctx ends, or something fails.
-func (c *controller) serve(ctx context.Context) error {
-	observer, err := c.newObserver()
-	if err != nil {
-		return err
+func (c *controller) serve(ctx context.Context) (err error) {
+	subject := observe.Subject{Loop: c.loop, Settings: c.live.State, HTTP: c.live.HTTP().Resources,
+		Config: func() any { return map[string]any{"flags": c.Values(), "settings": c.live.InForce()} },
 	}
-	p := &command.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, Observer: observer, Local: c.local,
-		HAProxy: "pods that the settings select", Watches: "what " + c.settings + " says, in " + c.manifests}
-	if c.cluster != nil {
-		p.Watches = "what " + c.settings + " says, of " + c.cluster.RESTConfig().Host
-	}
-	c.watch(&p.Group)
-	if c.local == nil {
+	p := &kit.Process{Name: "controller", Flags: c.Flags, Bus: c.bus, HAProxy: "pods that the settings select",
+		Watches: fmt.Sprintf("what %s says, of %s", c.settings, c.source)}
+	if c.targets != nil {
+		p.Local = c.targets.Local
+	} else {
+		subject.Discovery = c.live.Discovery()
 		p.Go("watches of instances", c.live.FollowPods)
 	}
-	if c.election != nil {
-		p.Go("election", func(ctx context.Context) error {
-			return c.election.Run(ctx, func(context.Context) { c.loop.LeadershipChanged() }, c.loop.LeadershipChanged)
-		})
+	if p.Observer, err = observe.New(c.bus, subject, c.log.Logger); err != nil {
+		return err
 	}
+	c.source.Observe(p.Observer.Health)
+	c.watch(&p.Group)
+	c.election.Watch(&p.Group, c.loop)
 	p.Go("settings", func(ctx context.Context) error { return c.from(ctx, c.live.FollowConfigMap, c.live.FollowFile) })
 	p.Go("loop", func(ctx context.Context) error {
-		if c.deployed(ctx) && c.folder != nil {
-			if err := c.folder.WaitForKnown(ctx); err != nil {
+		if c.deployed(ctx) {
+			if err := c.source.WaitForKnown(ctx); err != nil {
 				return err
 			}
 		}
@@ -215,37 +164,34 @@ func (c *controller) serve(ctx context.Context) error {
 // deployed gives templates the configuration of a process before this one, and reports
 // whether there is one. A new HAProxy behind a Dataplane API has a text, but no files.
 func (c *controller) deployed(ctx context.Context) bool {
-	if c.local == nil {
+	if c.targets == nil {
 		previous := c.live.AwaitPods(ctx)
 		return previous != nil && len(previous.Files()) > 0
 	}
-	previous, err := c.local.Current(ctx)
-	if err != nil { // the first deployment replaces it
-		c.log.Warn("the stored configuration cannot be read", "error", err)
-	}
+	previous, deployed := c.targets.Current(ctx)
 	c.live.SetPrevious(previous)
-	return previous != nil
+	return deployed
 }
 
 // runOnce is -once: one deployment or, with -dry-run, only its plan.
 func (c *controller) runOnce(ctx context.Context) error {
-	g := &command.Group{Log: c.log.Logger}
+	g := &kit.Group{Log: c.log.Logger}
 	c.watch(g)
 	return g.Until(ctx, func(ctx context.Context) error {
-		if c.local != nil {
+		if c.targets != nil {
 			c.deployed(ctx)
 		}
 		err := c.from(ctx, c.live.ApplyConfigMap, c.live.ApplyFile)
-		if err == nil && c.folder != nil {
-			err = c.folder.Check()
+		if err == nil {
+			err = c.source.Check()
 		}
-		if err == nil && c.local == nil {
+		if err == nil && c.targets == nil {
 			err = c.live.FindPods(ctx)
 		}
 		if err != nil {
 			return err
 		}
-		return command.Once(ctx, c.loop, c.dryRun, c.out, c.log.Logger)
+		return kit.Once(ctx, c.loop, c.dryRun, c.out, c.log.Logger)
 	})
 }
 

@@ -22,7 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 	"github.com/hapticsdk/haptic/validate"
 )
@@ -357,7 +357,7 @@ func TestCustomResources(t *testing.T) {
 // TestRightsOfHAProxy: where this is root, haproxy checks configurations as the account
 // that it serves under.
 func TestRightsOfHAProxy(t *testing.T) {
-	checks, ok := (&controller{log: command.NewLog(io.Discard)}).validator(dataplane.Layout{}).(*validate.Validator)
+	checks, ok := (&controller{log: kit.NewLog(io.Discard)}).validator(dataplane.Layout{}).(*validate.Validator)
 	require.True(t, ok)
 	require.Equal(t, dataplane.DefaultUser(), checks.User)
 	require.Equal(t, os.Geteuid() == 0, checks.User != "")

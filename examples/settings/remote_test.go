@@ -19,8 +19,8 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/discover"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 const secretText = `apiVersion: v1
@@ -116,13 +116,13 @@ func TestNamespace(t *testing.T) {
 		t.Skip("in a pod it is known")
 	}
 	t.Setenv("POD_NAMESPACE", "")
-	_, err := parseFlags([]string{"-settings", "testdata/settings.yaml"}, command.NewLog(io.Discard))
+	_, err := parseFlags([]string{"-settings", "testdata/settings.yaml"}, kit.NewLog(io.Discard))
 	require.ErrorContains(t, err, "-pod-namespace is required without -local: POD_NAMESPACE is not set")
-	c, err := parseFlags([]string{"-settings", "testdata/settings.yaml", "-local", "dir"}, command.NewLog(io.Discard))
+	c, err := parseFlags([]string{"-settings", "testdata/settings.yaml", "-local", "dir"}, kit.NewLog(io.Discard))
 	require.NoError(t, err)
 	require.Equal(t, "default", c.namespace)
 	t.Setenv("POD_NAMESPACE", "edge")
-	c, err = parseFlags([]string{"-settings", "testdata/settings.yaml"}, command.NewLog(io.Discard))
+	c, err = parseFlags([]string{"-settings", "testdata/settings.yaml"}, kit.NewLog(io.Discard))
 	require.NoError(t, err)
 	require.Equal(t, "edge", c.namespace)
 }

@@ -1,4 +1,4 @@
-package command
+package kit
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ type Flags struct {
 	given map[string]bool
 	from  map[string]string // variable that the value of a flag comes from
 	wrong []error
+
+	refused []error // see Refuse
 }
 
 // NewFlags declares the flags that every controller has. log gets the usage, and -log-level
@@ -43,8 +46,10 @@ type Flags struct {
 func NewFlags(program string, log *Log) *Flags {
 	f := &Flags{FlagSet: flag.NewFlagSet(program, flag.ContinueOnError), log: log, given: map[string]bool{}, from: map[string]string{}}
 	f.StringVar(&f.MetricsAddr, metricsAddr, observe.DefaultMetricsAddr, "`host:port` for /metrics, /healthz and /readyz, open to everybody; empty: none")
-	f.StringVar(&f.DebugAddr, debugAddr, observe.DefaultAddr, "`host:port` for metrics and probes and, with a token, debug pages; or unix:/path of a socket that needs none; empty: none")
-	f.Func("debug-token-file", "`file` with the token that -debug-addr asks for, as bearer or in a browser as the password; required where that is not loopback", func(s string) (err error) {
+	f.StringVar(&f.DebugAddr, debugAddr, observe.DefaultAddr, "`host:port` for metrics and probes and, with a token, debug pages; or unix:/path of a socket "+
+		"that needs none; empty: none")
+	f.Func("debug-token-file", "`file` with the token that -debug-addr asks for, as bearer or in a browser as the password; required where that is not "+
+		"loopback", func(s string) (err error) {
 		f.DebugToken, err = observe.ReadToken(s)
 		return err
 	})
@@ -121,11 +126,24 @@ func (f *Flags) CheckPaths(names ...string) {
 	}
 }
 
+// CheckAbove checks that a duration is above zero.
+func (f *Flags) CheckAbove(name string, d time.Duration) {
+	f.Check(name, d > 0, "a duration above 0s, such as 500ms")
+}
+
 // CheckNamespaces checks flags whose values are names of namespaces.
 func (f *Flags) CheckNamespaces(names ...string) {
 	for _, name := range names {
-		f.Check(name, len(validation.IsDNS1123Label(f.value(name))) == 0, "the name of a namespace: a-z, 0-9 and -, 63 characters at most")
+		f.Check(name, isLabel(f.value(name)), "the name of a namespace: a-z, 0-9 and -, 63 characters at most")
 	}
+}
+
+func isLabel(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
+
+// IsObject reports whether a text is namespace/name.
+func IsObject(s string) bool {
+	namespace, name, ok := strings.Cut(s, "/")
+	return ok && isLabel(namespace) && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 // IsFolder reports whether name is an existing folder.
@@ -140,9 +158,16 @@ func IsFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// Wrong adds an error that names the flag, such as an error about two flags that contradict
-// each other.
+// Wrong adds an error that names the flag.
 func (f *Flags) Wrong(err error) { f.wrong = append(f.wrong, err) }
+
+// Refuse adds an error about several flags if bad, such as two that contradict each other. It
+// adds none if the value of a flag is already wrong, because the error may follow from that.
+func (f *Flags) Refuse(bad bool, format string, args ...any) {
+	if bad && len(f.wrong) == 0 {
+		f.refused = append(f.refused, fmt.Errorf(format, args...))
+	}
+}
 
 // Given reports whether a flag has a given value of the right form.
 func (f *Flags) Given(name string) bool { return f.given[name] }
@@ -150,10 +175,10 @@ func (f *Flags) Given(name string) bool { return f.given[name] }
 // Err returns all errors, or nil. It also checks the addresses of the listeners.
 func (f *Flags) Err() error {
 	f.checkListeners()
-	if len(f.wrong) == 0 {
-		return nil
+	if all := slices.Concat(f.wrong, f.refused); len(all) > 0 {
+		return wrongFlags(all)
 	}
-	return wrongFlags(f.wrong)
+	return nil
 }
 
 // wrongFlags prints one line for each wrong flag.

@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // asProcess is set where this test binary is the program of TestSignals.
@@ -22,7 +22,7 @@ const asProcess = "HAPTIC_COMMAND_PROCESS"
 // program that does not end.
 func TestSignals(t *testing.T) {
 	if how := os.Getenv(asProcess); how != "" {
-		command.Main(func(ctx context.Context, _ []string, stdout, _ io.Writer) int {
+		kit.Main(func(ctx context.Context, _ []string, stdout, _ io.Writer) int {
 			_, _ = io.WriteString(stdout, "runs\n")
 			<-ctx.Done()
 			_, _ = io.WriteString(stdout, "ends\n")

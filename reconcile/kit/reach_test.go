@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"context"

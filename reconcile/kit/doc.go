@@ -1,26 +1,38 @@
-// Package command provides the parts of a controller's main function: flags, log, listeners
-// and a clean end.
+// Package kit provides what main functions of controllers share: flags, where resources come
+// from and where configurations go, election, a single run, log, listeners and a clean end.
 //
-//	func main() { command.Main(run) }
+//	func main() { kit.Main(run) }
 //
 //	func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-//		log := command.NewLog(stderr)                // level and format change while it runs
-//		flags := command.NewFlags("mine", log)       // -metrics-addr, -debug-addr, -log-level …
-//		size := flags.Int("size", 4, "how many")     // and the program's own
+//		log := kit.NewLog(stderr)             // level and format change while it runs
+//		flags := kit.NewFlags("mine", log)    // -metrics-addr, -debug-addr, -log-level …
+//		var source kit.SourceFlags            // -manifests, -kubeconfig
+//		source.Declare(flags)
+//		size := flags.Int("size", 4, "how many") // and the program's own
 //		if err := flags.Parse(args); err != nil {
-//			return command.ExitCode(log, err) // -h
+//			return kit.ExitCode(log, err) // -h
 //		}
+//		source.Check(flags, false)
 //		flags.Check("size", *size > 0, "a number above 0")
 //		if err := flags.Err(); err != nil {
-//			return command.ExitCode(log, err) // a line for each wrong flag
+//			return kit.ExitCode(log, err) // a line for each wrong flag
 //		}
-//		p := &command.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer}
+//		p := &kit.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer}
 //		p.Go("watches", group.Run)
 //		p.Go("loop", loop.Run)
-//		return command.ExitCode(log, p.Run(ctx))
+//		return kit.ExitCode(log, p.Run(ctx))
 //	}
 //
-// A program uses what fits and leaves the rest: [Log], [Flags] and [Group] stand alone.
+// A program uses what fits and leaves the rest: [Log], [Flags] and [Group] stand alone. Each
+// set of flags has Declare, Check, and what it opens:
+//
+//	SourceFlags    a Source: a cluster, or a folder of manifests
+//	Namespaces     watchers, one for each namespace
+//	TargetFlags    Targets: the HAProxy on this host, or instances behind Dataplane APIs
+//	LeaderFlags    an Election by a Lease
+//	IntervalFlags  times of the loop
+//
+// docs/own-controller.md has a whole main function.
 //
 // # Listeners
 //
@@ -43,4 +55,4 @@
 // time doubles with each line. The loop logs the instances that it did not deploy to.
 //
 // The flags -log-level and -log-format apply until settings say otherwise: see [Log.Follow].
-package command
+package kit

@@ -1,4 +1,4 @@
-package command
+package kit
 
 import (
 	"context"
@@ -16,6 +16,12 @@ import (
 
 // ErrDifferent says that a dry run found a difference. Its [ExitCode] is 2.
 var ErrDifferent = errors.New("the instances differ from what would be deployed")
+
+// OnceVar declares -once and -dry-run, for [Once].
+func (f *Flags) OnceVar(once, dryRun *bool) {
+	f.BoolVar(once, "once", false, "render, validate and deploy once to Dataplane APIs, and exit; with -local only beside -dry-run")
+	f.BoolVar(dryRun, "dry-run", false, "with -once: print the plan only; exit 0: no difference, 2: a difference, 1: an error")
+}
 
 // Once deploys once, or with dryRun only compares. It prints the plan of each instance. It
 // also returns an error if there is no instance, or resources are refused or quarantined. If a

@@ -1,11 +1,9 @@
-package command
+package kit
 
 import (
 	"flag"
 	"os"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Env sets a flag that the command line does not set: to prefix plus the value of the
@@ -32,12 +30,8 @@ func (f *Flags) label(name string) string {
 // CheckObjects checks flags whose values are prefix plus [namespace/]name.
 func (f *Flags) CheckObjects(prefix string, names ...string) {
 	for _, name := range names {
-		namespace, object, qualified := strings.Cut(strings.TrimPrefix(f.value(name), prefix), "/")
-		if !qualified {
-			namespace, object = "default", namespace
-		}
-		ok := len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(object)) == 0
-		f.Check(name, ok, prefix+"[namespace/]name")
+		object := strings.TrimPrefix(f.value(name), prefix)
+		f.Check(name, IsObject(object) || IsObject("default/"+object), prefix+"[namespace/]name")
 	}
 }
 

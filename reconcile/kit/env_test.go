@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // TestFlagsFromTheEnvironment: a variable takes the place of a flag that is not given,
@@ -30,7 +30,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("SECRET_NAME", c.secret)
 			t.Setenv("CONFIGMAP_NAME", c.configMap)
-			f := command.NewFlags("program", command.NewLog(&bytes.Buffer{}))
+			f := kit.NewFlags("program", kit.NewLog(&bytes.Buffer{}))
 			secret, settings := f.String("secret", "standard", "which"), f.String("settings", "", "which")
 			require.NoError(t, f.Parse(c.args))
 			f.Env("secret", "SECRET_NAME", "")

@@ -1,8 +1,7 @@
-package main
+// Package migrate says what becomes of the annotations of other controllers.
+package migrate
 
 import (
-	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,31 +12,19 @@ import (
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
-	"github.com/hapticsdk/haptic/reconcile/command"
 )
 
-// migrate is -migrate. For each annotation of ingress-nginx and of haproxytech's
-// controller it prints what becomes of it here, whatever the class of the Ingress. It
-// changes and deploys nothing.
-func (c *controller) migrate(ctx context.Context) error {
-	g := &command.Group{Log: c.log}
-	c.watch(g)
-	return g.Until(ctx, func(ctx context.Context) error {
-		if err := c.await(ctx); err != nil {
-			return err
-		}
-		all := c.watchers.Snapshot()
-		secrets, opaque := read[*corev1.Secret](ctx, all, c.secrets), read[*corev1.Secret](ctx, all, c.opaque)
-		m := &migration{count: map[string]int{}, secret: func(keys ...string) *corev1.Secret { return cmp.Or(secrets.single(keys...), opaque.single(keys...)) }}
-		for _, ing := range read[*networkingv1.Ingress](ctx, all, c.ingresses).list() {
-			m.ingress(ing)
-		}
-		for _, svc := range read[*corev1.Service](ctx, all, c.services).list() {
-			m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, nil))
-		}
-		_, err := fmt.Fprint(c.out, m.text.String(), m.summary())
-		return err
-	})
+// Report says of each annotation of ingress-nginx and of haproxytech's controller what becomes
+// of it here, whatever the class of the Ingress. secret returns a Secret, or nil.
+func Report(ingresses []*networkingv1.Ingress, services []*corev1.Service, secret func(keys ...string) *corev1.Secret) string {
+	m := &migration{count: map[string]int{}, secret: secret}
+	for _, ing := range ingresses {
+		m.ingress(ing)
+	}
+	for _, svc := range services {
+		m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, nil))
+	}
+	return m.text.String() + m.summary()
 }
 
 // migration collects the output.

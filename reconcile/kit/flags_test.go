@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"bytes"
@@ -11,13 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/settings"
 )
 
 // program has flags of its own.
-func program(out *bytes.Buffer, args ...string) (*command.Flags, error) {
-	f := command.NewFlags("program", command.NewLog(out))
+func program(out *bytes.Buffer, args ...string) (*kit.Flags, error) {
+	f := kit.NewFlags("program", kit.NewLog(out))
 	size := f.Int("size", 4, "how many")
 	hold := f.Duration("hold", time.Second, "how long")
 	f.String("folder", "", "which `folder`")
@@ -30,7 +30,7 @@ func program(out *bytes.Buffer, args ...string) (*command.Flags, error) {
 	}
 	f.Check("size", *size > 0, "a number above 0")
 	f.Check("hold", *hold > 0, "a duration above 0s")
-	f.CheckFile("folder", command.IsFolder(f.Lookup("folder").Value.String()), "a folder that exists")
+	f.CheckFile("folder", kit.IsFolder(f.Lookup("folder").Value.String()), "a folder that exists")
 	f.CheckNamespaces("namespace")
 	f.CheckPaths("socket")
 	f.CheckBinds(true, "http")
@@ -72,7 +72,7 @@ func TestWrongFlags(t *testing.T) {
 			_, err := program(&out, strings.Fields(args)...)
 			require.EqualError(t, err, want)
 			require.Empty(t, out.String())
-			require.Equal(t, 1, command.ExitCode(command.NewLog(&out), err))
+			require.Equal(t, 1, kit.ExitCode(kit.NewLog(&out), err))
 			require.Equal(t, "error: "+want+"\n", out.String())
 		})
 	}
@@ -95,7 +95,7 @@ func TestRightFlags(t *testing.T) {
 	for _, name := range []string{"-metrics-addr host:port", "-debug-addr host:port", "-debug-token-file file", "-log-level level", "-log-format format", "-size int"} {
 		require.Contains(t, out.String(), name)
 	}
-	require.Zero(t, command.ExitCode(command.NewLog(&out), err))
+	require.Zero(t, kit.ExitCode(kit.NewLog(&out), err))
 }
 
 // TestSettingsBeatLogFlags: the flags are what settings mean that say no level or format.
@@ -112,8 +112,8 @@ func TestSettingsBeatLogFlags(t *testing.T) {
 		{"-log-level error -log-format json", "logging: {level: debug, format: text}", "debug info"},
 	} {
 		var out bytes.Buffer
-		log := command.NewLog(&out)
-		flags := command.NewFlags("program", log)
+		log := kit.NewLog(&out)
+		flags := kit.NewFlags("program", log)
 		require.NoError(t, flags.Parse(strings.Fields(c.args)))
 		with := &settings.ProgramOptions{Logging: settings.Logging{Level: log.Level(), Format: log.Format()}}
 		for range 2 { // what is said later is not compared with what was said before

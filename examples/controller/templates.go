@@ -6,19 +6,13 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
-	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
 	"github.com/hapticsdk/haptic/reconcile/render"
-	"github.com/hapticsdk/haptic/reconcile/status"
 	"github.com/hapticsdk/haptic/templating"
-	"github.com/hapticsdk/haptic/validate"
 )
 
 //go:embed templates
@@ -27,13 +21,13 @@ var builtin embed.FS
 // compile type-checks the built-in templates, or those of the user.
 func (c *controller) compile() (*templating.Engine, error) {
 	if c.cfg.templates != "" {
-		return ingress.Compile(os.DirFS(c.cfg.templates), c.layout)
+		return ingress.Compile(os.DirFS(c.cfg.templates), c.targets.Layout)
 	}
 	files, err := fs.Sub(builtin, "templates")
 	if err != nil {
 		return nil, err
 	}
-	return ingress.Compile(files, c.layout)
+	return ingress.Compile(files, c.targets.Layout)
 }
 
 // load compiles the templates and gives them to the renderer.
@@ -47,13 +41,25 @@ func (c *controller) load() error {
 	return c.templates.Check()
 }
 
+// newTemplates makes the renderer. Broken templates are an error, unless HAProxy serves a
+// stored configuration meanwhile.
+func (c *controller) newTemplates() error {
+	c.templates = &render.Templates{Input: c.input, Pure: true, Layout: c.targets.Layout, HTTP: &c.http}
+	err := c.load()
+	if err != nil && c.servesStored(context.Background()) {
+		c.broken.Store(&err)
+		return nil
+	}
+	return err
+}
+
 // servesStored reports whether HAProxy serves without the templates, from the
 // configuration that an earlier run of this controller stored.
 func (c *controller) servesStored(ctx context.Context) bool {
-	if c.local == nil || c.cfg.once || c.cfg.templates == "" {
+	if c.targets.Local == nil || c.cfg.once || c.cfg.templates == "" {
 		return false
 	}
-	stored, err := c.local.Current(ctx)
+	stored, err := c.targets.Local.Current(ctx)
 	return stored != nil || err != nil
 }
 
@@ -103,37 +109,4 @@ func templateFiles(dir string) string {
 		return nil
 	})
 	return string(sum.Sum(nil))
-}
-
-// newLoop makes the loop, with its renderer, validator and status writer.
-func (c *controller) newLoop() error {
-	c.http.Bus, c.http.OnChange = c.bus, func(reason string) { c.loop.Trigger(reason) }
-	c.templates = &render.Templates{Input: c.input, Pure: true, Layout: c.layout, HTTP: &c.http}
-	if err := c.load(); err != nil && c.servesStored(context.Background()) {
-		c.broken.Store(&err)
-	} else if err != nil {
-		return err
-	}
-	opts := reconcile.Options{
-		Renderer:  c.templates,
-		Validator: &validate.Validator{Layout: c.layout, User: dataplane.DefaultUser(), Logger: c.log},
-		Bus:       c.bus, NoQuarantine: c.cfg.noQuarantine, Debounce: c.cfg.debounce, MinInterval: c.cfg.minInterval, DriftInterval: c.cfg.drift, StallTime: c.cfg.stallTime,
-	}
-	if c.election != nil {
-		opts.Leader, opts.BeginTerm = c.election, c.beginTerm
-	}
-	var err error
-	if c.status, err = c.newPublisher(); err != nil {
-		return err
-	} else if c.status != nil {
-		opts.Renderer = c.status.Renderer(opts.Renderer, func() iter.Seq[status.Item] { return c.statuses(c.routes.Load()) })
-	}
-	if c.cluster != nil && !c.cfg.dryRun {
-		opts.Recorder, c.stopRecorder = command.NewRecorder(c.cluster, "haptic", c.log)
-	}
-	if c.local != nil {
-		opts.Targets = []reconcile.Target{c.local}
-	}
-	c.loop, err = reconcile.New(opts)
-	return err
 }

@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"bytes"
@@ -10,14 +10,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
 // TestLogChangesWhileItRuns: level and format change for every logger that was made
 // from the log, with its attributes.
 func TestLogChangesWhileItRuns(t *testing.T) {
 	var out bytes.Buffer
-	log := command.NewLog(&out)
+	log := kit.NewLog(&out)
 	child := log.With("part", "loop").WithGroup("g")
 	said := func() string { s := out.String(); out.Reset(); return s }
 
@@ -51,7 +51,7 @@ func TestLogChangesWhileItRuns(t *testing.T) {
 // TestLogOfTheEnd: the last word of a program is in the format of the log.
 func TestLogOfTheEnd(t *testing.T) {
 	var out bytes.Buffer
-	log := command.NewLog(&out)
+	log := kit.NewLog(&out)
 	log.Fail(errors.New("-local: no such folder"))
 	require.Equal(t, "error: -local: no such folder\n", out.String())
 	out.Reset()
@@ -66,7 +66,7 @@ func TestLogOfTheEnd(t *testing.T) {
 // TestLogOfSeveral: lines of several goroutines are whole while the format changes.
 func TestLogOfSeveral(t *testing.T) {
 	var out bytes.Buffer
-	log := command.NewLog(&out)
+	log := kit.NewLog(&out)
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

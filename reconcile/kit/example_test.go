@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"context"
@@ -8,32 +8,32 @@ import (
 	"regexp"
 
 	"github.com/hapticsdk/haptic/eventbus"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
-// A main function, without its main: it would be func main() { command.Main(run) }.
+// A main function, without its main: it would be func main() { kit.Main(run) }.
 func Example() {
 	run := func(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-		log := command.NewLog(stderr)
-		flags := command.NewFlags("mine", log)
+		log := kit.NewLog(stderr)
+		flags := kit.NewFlags("mine", log)
 		size := flags.Int("size", 4, "how many")
 		if err := flags.Parse(args); err != nil {
-			return command.ExitCode(log, err)
+			return kit.ExitCode(log, err)
 		}
 		flags.Check("size", *size > 0, "a number above 0")
 		if err := flags.Err(); err != nil {
-			return command.ExitCode(log, err)
+			return kit.ExitCode(log, err)
 		}
 		bus := eventbus.New(nil)
 		observer, err := observe.New(bus, observe.Subject{Version: "v1"}, log.Logger) // and a Loop
 		if err != nil {
-			return command.ExitCode(log, err)
+			return kit.ExitCode(log, err)
 		}
-		p := &command.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer,
+		p := &kit.Process{Name: "mine", Flags: flags, Bus: bus, Observer: observer,
 			Watches: "manifests in demo", HAProxy: "behind 2 Dataplane APIs"} // or Local
 		p.Go("loop", func(context.Context) error { return fmt.Errorf("no route") })
-		return command.ExitCode(log, p.Run(ctx))
+		return kit.ExitCode(log, p.Run(ctx))
 	}
 	stderr := steady{os.Stdout}
 	fmt.Println(run(context.Background(), []string{"-size", "0", "-log-level", "loud"}, os.Stdout, stderr))
@@ -50,7 +50,7 @@ func Example() {
 
 // The settings of a controller say what it logs.
 func ExampleLog_Follow() {
-	log := command.NewLog(steady{os.Stdout})
+	log := kit.NewLog(steady{os.Stdout})
 	log.Debug("not shown")
 	log.Follow("debug", "json")
 	log.Debug("shown", "n", 1)

@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"bytes"
@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
-	"strings"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/kubernetes/fake"
@@ -17,14 +15,14 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/reconciletest"
 )
 
 // Each flag that is wrong has a line. A variable of the environment is named as well.
 func ExampleFlags() {
-	log := command.NewLog(os.Stdout)
-	flags := command.NewFlags("mine", log)
+	log := kit.NewLog(os.Stdout)
+	flags := kit.NewFlags("mine", log)
 	flags.String("http-addr", ":8080", "where HAProxy listens")
 	flags.String("templates", "", "a folder")
 	flags.String("state", "", "a folder where HAProxy runs")
@@ -35,12 +33,13 @@ func ExampleFlags() {
 	_ = flags.Parse([]string{"-http-addr", "8080", "-templates", "/none", "-state", "here", "-namespace", "Shop"})
 	flags.Env("secret", "MINE_SECRET", "")
 	flags.CheckBinds(true, "http-addr")
-	flags.CheckFile("templates", command.IsFolder("/none"), "a folder that exists")
+	flags.CheckFile("templates", kit.IsFolder("/none"), "a folder that exists")
 	flags.CheckPaths("state")
 	flags.CheckObjects("", "secret")
 	flags.CheckNamespaces("namespace")
-	if *watched != "" && flags.Given("secret") {
-		flags.Wrong(errors.New("-namespace and -secret exclude each other"))
+	flags.Refuse(*watched != "", "-namespace and -state exclude each other") // not while another is wrong
+	if flags.Given("secret") && kit.IsObject("a/b") {
+		flags.Wrong(errors.New("-secret: want one that exists"))
 	}
 	fmt.Println(flags.Err())
 	// Output:
@@ -49,25 +48,22 @@ func ExampleFlags() {
 	// error: -state "here": want a path that begins with /
 	// error: $MINE_SECRET "a/b/c": want [namespace/]name
 	// error: -namespace "Shop": want the name of a namespace: a-z, 0-9 and -, 63 characters at most
-	// error: -namespace and -secret exclude each other
+	// error: -secret: want one that exists
 }
 
 func ExampleIsHost() {
-	fmt.Println(command.IsHost("haproxy-0.edge"), command.IsHost("a b"), command.IsPort("70000", 1), command.IsFile("/none"))
+	fmt.Println(kit.IsHost("haproxy-0.edge"), kit.IsHost("a b"), kit.IsPort("70000", 1), kit.IsFile("/none"))
 	// Output: true false false false
 }
 
 // An error names the flag that it comes from.
 func ExampleOfFlag() {
-	fmt.Println(command.OfFlag("local", dataplane.ErrBusy))
-	fmt.Println(strings.HasSuffix(command.OfCluster(k8swatch.ErrNoCluster).Error(), "give -kubeconfig FILE, or -manifests DIR"))
-	// Output:
-	// -local: the folder is in use by another process
-	// true
+	fmt.Println(kit.OfFlag("local", dataplane.ErrBusy))
+	// Output: -local: the folder is in use by another process
 }
 
 func ExampleLog_Fail() {
-	log := command.NewLog(os.Stdout)
+	log := kit.NewLog(os.Stdout)
 	fmt.Println(log.SetLevel("loud"))
 	fmt.Println(log.SetFormat("xml"))
 	log.Fail(errors.New("no route"))
@@ -79,7 +75,7 @@ func ExampleLog_Fail() {
 
 // Parts run beside something that ends by itself.
 func ExampleGroup_Until() {
-	g := command.Group{Log: slog.New(slog.DiscardHandler)}
+	g := kit.Group{Log: slog.New(slog.DiscardHandler)}
 	g.Go("watches", func(ctx context.Context) error { <-ctx.Done(); return nil })
 	fmt.Println(g.Until(context.Background(), func(context.Context) error { return errors.New("refused") }))
 	// Output: refused
@@ -98,9 +94,9 @@ func ExampleOnce() {
 		fmt.Println(err)
 		return
 	}
-	log := command.NewLog(os.Stdout)
-	err = command.Once(context.Background(), loop, true, os.Stdout, log.Logger)
-	fmt.Println(command.ExitCode(log, err))
+	log := kit.NewLog(os.Stdout)
+	err = kit.Once(context.Background(), loop, true, os.Stdout, log.Logger)
+	fmt.Println(kit.ExitCode(log, err))
 	// Output:
 	// a:
 	// + global (reload: HAProxy reads new sections only at a reload)
@@ -111,7 +107,7 @@ func ExampleOnce() {
 // One of several controllers leads, and the bus hears of it.
 func ExampleNewElection() {
 	bus := eventbus.New(nil)
-	election, err := command.NewElection(bus, k8swatch.ElectionOptions{
+	election, err := kit.NewElection(bus, k8swatch.ElectionOptions{
 		Client: fake.NewSimpleClientset(&coordinationv1.Lease{}).CoordinationV1(), Namespace: "edge", Name: "haptic", Identity: "one",
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -125,53 +121,8 @@ func ExampleNewElection() {
 	})
 	bus.Start()
 	ctx, stop := context.WithCancel(context.Background())
-	err = election.Run(ctx, func(context.Context) { stop() }, nil)
+	err = election.Run(ctx, stop)
 	_ = bus.Close(context.Background())
 	fmt.Println(told.String(), err)
 	// Output: leads now and deploys, as one <nil>
-}
-
-// The check of a folder says what is broken in it.
-func ExampleManifests() {
-	dir, err := os.MkdirTemp("", "manifests")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	folder, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	manifests := &command.Manifests{Folder: folder}
-	fmt.Println(manifests.WaitForKnown(context.Background()), manifests.Check())
-	// Output: <nil> <nil>
-}
-
-// What is wrong with an object becomes an Event of it.
-func ExampleNewRecorder() {
-	dir, err := os.MkdirTemp("", "kubeconfig")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer os.RemoveAll(dir)
-	kubeconfig := filepath.Join(dir, "config")
-	text := `{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], contexts: [{name: a, context: {cluster: a}}]}`
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		fmt.Println(err)
-		return
-	}
-	cluster, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: kubeconfig})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer cluster.Close()
-	recorder, stop := command.NewRecorder(cluster, "mine", slog.New(slog.DiscardHandler))
-	defer stop()
-	opts := reconcile.Options{Recorder: recorder}
-	fmt.Println(opts.Recorder != nil)
-	// Output: true
 }

@@ -1,4 +1,4 @@
-package command_test
+package kit_test
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/reconcile"
-	"github.com/hapticsdk/haptic/reconcile/command"
+	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -45,15 +45,15 @@ func (o *output) String() string {
 }
 
 // newProcess is one with these flags.
-func newProcess(t *testing.T, out io.Writer, args ...string) *command.Process {
-	log := command.NewLog(out)
-	flags := command.NewFlags("program", log)
+func newProcess(t *testing.T, out io.Writer, args ...string) *kit.Process {
+	log := kit.NewLog(out)
+	flags := kit.NewFlags("program", log)
 	require.NoError(t, flags.Parse(args))
 	require.NoError(t, flags.Err())
 	bus := eventbus.New(nil)
 	observer, err := observe.New(bus, observe.Subject{Version: "v1.2.3"}, log.Logger)
 	require.NoError(t, err)
-	return &command.Process{Name: "controller", Flags: flags, Bus: bus, Observer: observer,
+	return &kit.Process{Name: "controller", Flags: flags, Bus: bus, Observer: observer,
 		Watches: "manifests in demo", HAProxy: "behind 2 Dataplane APIs"}
 }
 
@@ -166,7 +166,7 @@ func TestTakenFolder(t *testing.T) {
 func TestEndWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
-		g := command.Group{Log: command.NewLog(&out).Logger}
+		g := kit.Group{Log: kit.NewLog(&out).Logger}
 		ctx, cancel := context.WithCancel(t.Context())
 		for name, wait := range map[string]time.Duration{"at once": 0, "HAProxy": 5 * time.Second} {
 			g.Go(name, func(ctx context.Context) error {
@@ -191,7 +191,7 @@ func TestEndWaits(t *testing.T) {
 // interrupted has not succeeded.
 func TestUntil(t *testing.T) {
 	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-	g := command.Group{}
+	g := kit.Group{}
 	g.Go("watches", wait)
 	require.NoError(t, g.Until(t.Context(), func(context.Context) error { return nil }))
 	require.EqualError(t, g.Until(t.Context(), func(context.Context) error { return errors.New("refused") }), "refused")
