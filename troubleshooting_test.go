@@ -113,7 +113,7 @@ func errorKinds(t *testing.T) map[string]bool {
 					}
 				case *ast.TypeSpec:
 					types[dir+"."+s.Name.Name] = path.Base(dir) + "." + s.Name.Name
-					if s.Name.IsExported() && s.Assign.IsValid() && strings.HasPrefix(s.Name.Name, "Error") {
+					if s.Name.IsExported() && s.Assign.IsValid() && strings.Contains(s.Name.Name, "Error") { // an alias
 						kinds[path.Base(dir)+"."+s.Name.Name] = true
 					}
 				}

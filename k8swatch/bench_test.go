@@ -90,7 +90,7 @@ func BenchmarkGet(b *testing.B) {
 		_ = indexer.Add(s)
 	}
 	read := func(indexBy ...string) Reader[*discoveryv1.EndpointSlice] {
-		return Read[*discoveryv1.EndpointSlice](b.Context(), sliceStore(b, size(), indexBy...).now())
+		return Read[*discoveryv1.EndpointSlice](sliceStore(b, size(), indexBy...).now())
 	}
 	byName, byService, composite := read(), read("metadata.namespace", serviceName), read("metadata.namespace", serviceName, "metadata.name")
 

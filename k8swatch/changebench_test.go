@@ -61,9 +61,9 @@ func BenchmarkEndpointChange(b *testing.B) {
 		<-changed
 		began := time.Now()
 		all := group.Snapshot()
-		slices := k8swatch.Read[*discoveryv1.EndpointSlice](b.Context(), all.Of(byService))
+		slices := k8swatch.Read[*discoveryv1.EndpointSlice](all.Of(byService))
 		found := 0
-		for _, in := range k8swatch.Read[*networkingv1.Ingress](b.Context(), all.Of(byName)).List() {
+		for _, in := range k8swatch.Read[*networkingv1.Ingress](all.Of(byName)).List() {
 			found += len(slices.Get(in.Namespace, in.Name))
 		}
 		if found != n {

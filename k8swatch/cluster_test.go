@@ -114,7 +114,7 @@ func TestCluster(t *testing.T) {
 	}
 	synced(t, typed, 1)
 	synced(t, untyped, 1)
-	if got := k8swatch.Read[*networkingv1.Ingress](t.Context(), typed.Snapshot()).GetSingle("shop", "web"); got == nil || got.Spec.Rules[0].Host != "a.test" || got.Kind != "Ingress" {
+	if got := k8swatch.Read[*networkingv1.Ingress](typed.Snapshot()).GetSingle("shop", "web"); got == nil || got.Spec.Rules[0].Host != "a.test" || got.Kind != "Ingress" {
 		t.Errorf("typed %+v", got)
 	}
 	if untyped.Snapshot().GetSingle("r.test") == nil {

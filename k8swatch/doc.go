@@ -12,7 +12,7 @@
 //	})
 //	go slices.Run(ctx)
 //	n, err := slices.WaitForSync(ctx)
-//	endpoints := k8swatch.Read[*discoveryv1.EndpointSlice](ctx, slices.Snapshot())
+//	endpoints := k8swatch.Read[*discoveryv1.EndpointSlice](slices.Snapshot())
 //	for _, s := range endpoints.Get("shop", "web") { ... }
 //
 // Several watchers form a [Group]; [Add] makes a typed one in it. They run together with one
@@ -39,7 +39,7 @@
 //	types.AddKnownTypeWithName(schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Route"}, &Route{})
 //	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: types}) // or ClusterOptions.Scheme
 //	routes, err := k8swatch.New(folder, gvr, &k8swatch.Options{IndexBy: []string{"spec.host"}})
-//	k8swatch.Read[*Route](ctx, routes.Snapshot()).Get("shop.test")
+//	k8swatch.Read[*Route](routes.Snapshot()).Get("shop.test")
 //
 // New returns an error if the type lacks a field of an index path. The folder reports an
 // error, with the line, if the type lacks a field of a manifest. If it lacks a field that

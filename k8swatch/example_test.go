@@ -33,7 +33,7 @@ func ExampleNew() {
 
 	n, err := w.WaitForSync(ctx)
 	fmt.Println(n, err)
-	ingresses := k8swatch.Read[*networkingv1.Ingress](context.Background(), w.Snapshot())
+	ingresses := k8swatch.Read[*networkingv1.Ingress](w.Snapshot())
 	for _, i := range ingresses.Get("www.shop.test") {
 		fmt.Println(i.Namespace, i.Name)
 	}
@@ -245,7 +245,7 @@ func ExampleRead() {
 		fmt.Println(err)
 		return
 	}
-	reader := k8swatch.Read[*discoveryv1.EndpointSlice](context.Background(), snapshot)
+	reader := k8swatch.Read[*discoveryv1.EndpointSlice](snapshot)
 	for _, slice := range reader.Get("shop", "web") {
 		fmt.Println(slice.Name, slice.Endpoints[0].Addresses)
 	}

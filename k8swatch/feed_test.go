@@ -27,12 +27,13 @@ func ExampleFeed() {
 		panic(err)
 	}
 	graph := derive.New()
-	var feed *k8swatch.Feed
-	group := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: func(_ context.Context, c k8swatch.Changes) error { feed.Changed(c); return nil }})
+	var view *k8swatch.View
+	group := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: func(_ context.Context, c k8swatch.Changes) error { view.Changed(c); return nil }})
 	if err := group.Add(w); err != nil {
 		panic(err)
 	}
-	feed = k8swatch.NewFeed(graph, group)
+	view = k8swatch.NewView(group.Snapshot)
+	feed := k8swatch.NewFeed(graph, view)
 	in := k8swatch.Input[*corev1.Service](feed, "Service", w)
 	names := derive.Each("names", in.Collection, func(_ *derive.Reads, name types.NamespacedName, _ *corev1.Service, _ string) (string, bool) {
 		return name.String(), true
@@ -43,12 +44,12 @@ func ExampleFeed() {
 	if _, err := group.WaitForSync(ctx); err != nil {
 		panic(err)
 	}
-	feed.Fill(ctx) // before each run: sets what changed
+	feed.Fill() // before each run: sets what changed
 	if err := errors.Join(graph.Run(ctx), graph.Commit()); err != nil {
 		panic(err)
 	}
 	fmt.Println(slices.Collect(maps.Values(maps.Collect(names.All()))), feed.Left().Len())
-	feed.Reread() // after a refresh of the group, as at the begin of a term
+	view.Reread() // after a refresh of the group, as at the begin of a term
 	stop()
 	<-done
 	// Output: [shop/web] 0
@@ -68,10 +69,11 @@ func feedOf(t *testing.T, seed uint64) {
 	w, err := k8swatch.New(src, services, nil)
 	require.NoError(t, err)
 	graph := derive.New()
-	var feed *k8swatch.Feed
-	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(_ context.Context, c k8swatch.Changes) error { feed.Changed(c); return nil }})
+	var view *k8swatch.View
+	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(_ context.Context, c k8swatch.Changes) error { view.Changed(c); return nil }})
 	require.NoError(t, group.Add(w))
-	feed = k8swatch.NewFeed(graph, group)
+	view = k8swatch.NewView(group.Snapshot)
+	feed := k8swatch.NewFeed(graph, view)
 	in := k8swatch.Input[*corev1.Service](feed, "Service", w)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -82,28 +84,28 @@ func feedOf(t *testing.T, seed uint64) {
 		for range r.IntN(4) {
 			change(src, fmt.Sprint("s", r.IntN(8)), r.IntN(3) == 0, step)
 		}
-		render := ctx
+		held := map[rendering.Key]any{}
 		out := fmt.Sprint("s", r.IntN(8))
-		if r.IntN(4) == 0 {
-			render = rendering.WithRule(ctx, &rendering.Rule{Stand: func(o any) (any, bool) { return o, o.(*corev1.Service).Name != out }})
+		if r.IntN(3) == 0 {
+			held[rendering.Key{Kind: "Service", Namespace: "shop", Name: out}] = nil
 		} else {
 			out = ""
 		}
 		if r.IntN(10) == 0 {
-			feed.Reread()
+			view.Reread()
 		}
-		snapshot := feed.Fill(render)
+		view.Show(view.Newest().With(held))
+		snapshot := feed.Fill()
 		want := map[string]*corev1.Service{}
-		for s := range k8swatch.Read[*corev1.Service](ctx, snapshot.Of(w)).All() {
-			if s.Name != out {
-				want[s.Name] = s
-			}
+		for s := range k8swatch.Read[*corev1.Service](snapshot.Of(w)).All() {
+			want[s.Name] = s
 		}
 		got := map[string]*corev1.Service{}
 		for name, s := range in.All() {
 			got[name.Name] = s
 		}
 		require.Equal(t, want, got, "seed %d, step %d", seed, step)
+		require.NotContains(t, want, out)
 		require.LessOrEqual(t, feed.Left().Len(), 1)
 		require.NoError(t, graph.Run(ctx))
 		if r.IntN(3) > 0 {

@@ -167,14 +167,14 @@ spec: {count: 3, anything: [goes]}
 	start(t, g)
 	synced(t, g, 5)
 	snap := g.Snapshot()
-	secret := k8swatch.Read[*corev1.Secret](t.Context(), snap.Resource(secrets)).GetSingle("default", "s")
+	secret := k8swatch.Read[*corev1.Secret](snap.Resource(secrets)).GetSingle("default", "s")
 	if d := cmp.Diff(map[string][]byte{"a": []byte("1"), "b": []byte("two"), "c": []byte("three")}, secret.Data); d != "" || secret.StringData != nil {
 		t.Errorf("secret %s", d)
 	}
 	if got, want := secret.Annotations[k8swatch.SourceAnnotation], filepath.Join(dir, "all.yaml")+":12"; got != want {
 		t.Errorf("source %q, want %q", got, want)
 	}
-	route := k8swatch.Read[*unstructured.Unstructured](t.Context(), snap.Resource(routes)).GetSingle()
+	route := k8swatch.Read[*unstructured.Unstructured](snap.Resource(routes)).GetSingle()
 	if n, _, _ := unstructured.NestedInt64(route.Object, "spec", "count"); n != 3 {
 		t.Errorf("route %v", route)
 	}

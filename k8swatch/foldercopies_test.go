@@ -30,7 +30,7 @@ func restart(t *testing.T, dir, copies string) (f *k8swatch.Folder, hosts, errs 
 	if _, err := w.WaitForSync(soon(t)); err != nil {
 		t.Fatal(err)
 	}
-	for _, i := range k8swatch.Read[*networkingv1.Ingress](t.Context(), w.Snapshot()).List() {
+	for _, i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).List() {
 		hosts += i.Spec.Rules[0].Host + " "
 	}
 	return f, strings.TrimSpace(hosts), errorsOf(f, dir)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/hapticsdk/haptic/internal/rendering"
 	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
 
@@ -261,6 +262,9 @@ type GroupSnapshot struct {
 	of       map[*Watcher]*Snapshot
 	byGVR    map[schema.GroupVersionResource]*Snapshot
 	revision Revision
+
+	base    *GroupSnapshot        // as the stores have it; nil: this one is
+	instead map[rendering.Key]any // what a View shows in place of some objects of base
 }
 
 // Of returns the snapshot of one watcher, or nil if SnapshotOf did not read it.

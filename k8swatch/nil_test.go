@@ -78,7 +78,7 @@ func TestNilAndZero(t *testing.T) {
 		}, "k8swatch: Election.Run: lead is missing: want the work of a term"},
 		"Read: nil": {func() error {
 			defer func() { panic(recover()) }()
-			k8swatch.Read[*corev1.Pod](t.Context(), mustGroup(t, src).Snapshot().Of(nil))
+			k8swatch.Read[*corev1.Pod](mustGroup(t, src).Snapshot().Of(nil))
 			return nil
 		}, "k8swatch: Read: the snapshot is nil: is the watcher in the group?"},
 	} {

@@ -77,7 +77,7 @@ func TestOwnTypes(t *testing.T) {
 			w := mustNew(t, src, routes, &k8swatch.Options{IndexBy: []string{"spec.host"}})
 			start(t, w)
 			synced(t, w, 2)
-			found := k8swatch.Read[*Route](t.Context(), w.Snapshot()).Get("b.test")
+			found := k8swatch.Read[*Route](w.Snapshot()).Get("b.test")
 			require.Len(t, found, 1)
 			require.Equal(t, "b", found[0].Name)
 			require.Equal(t, "Route", found[0].Kind)
@@ -131,7 +131,7 @@ func TestOwnTypeDoesNotFit(t *testing.T) {
 	start(t, w)
 	synced(t, w, 1)
 	require.Equal(t, 1, w.State().Refused)
-	require.Equal(t, "shop/good ", names(k8swatch.Read[*Route](t.Context(), w.Snapshot()).List()))
+	require.Equal(t, "shop/good ", names(k8swatch.Read[*Route](w.Snapshot()).List()))
 	cached, err := k8swatch.NewCached[*Route](src, routes, nil)
 	require.NoError(t, err)
 	start(t, cached)
@@ -153,7 +153,7 @@ func TestOwnTypeOfAnotherVersion(t *testing.T) {
 	require.ErrorContains(t, err, hint)
 	w := mustNew(t, src, routes, nil)
 	defer func() { require.Contains(t, recover(), hint) }()
-	k8swatch.Read[*Route](t.Context(), w.Snapshot())
+	k8swatch.Read[*Route](w.Snapshot())
 }
 
 // TestOwnTypesInTests: a snapshot of objects made by hand has their type.
@@ -162,7 +162,7 @@ func TestOwnTypesInTests(t *testing.T) {
 	r.TypeMeta = metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Route"}
 	for _, objs := range [][]runtime.Object{{r}, nil} {
 		snap := k8swatchtest.Snapshot(t, routes, &k8swatch.Options{IndexBy: []string{"spec.host"}}, objs...)
-		require.Len(t, k8swatch.Read[*Route](t.Context(), snap).Get("a.test"), len(objs))
+		require.Len(t, k8swatch.Read[*Route](snap).Get("a.test"), len(objs))
 	}
 	_, err := k8swatch.NewStatic(route("a", "a.test"))
 	require.ErrorContains(t, err, "set its TypeMeta")

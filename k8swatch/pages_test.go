@@ -113,7 +113,7 @@ func TestPages(t *testing.T) {
 					t.Errorf("requests %q, want %q", got, tt.want)
 				}
 				var stored []string
-				for i := range k8swatch.Read[*networkingv1.Ingress](t.Context(), w.Snapshot()).All() {
+				for i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).All() {
 					stored = append(stored, i.Name)
 					if len(i.Spec.Rules) != 1 || i.Spec.Rules[0].Host != "b.test" {
 						t.Fatalf("stored %+v", i.Spec.Rules)

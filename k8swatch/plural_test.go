@@ -126,5 +126,5 @@ func TestGoTypeOfAGateway(t *testing.T) {
 	w := mustNew(t, src, gatewayAPI("gateways"), nil)
 	start(t, w)
 	synced(t, w, 1)
-	require.Equal(t, "a", k8swatch.Read[*Route](t.Context(), w.Snapshot()).List()[0].Name)
+	require.Equal(t, "a", k8swatch.Read[*Route](w.Snapshot()).List()[0].Name)
 }

@@ -32,7 +32,7 @@ func TestIgnoreAPosition(t *testing.T) {
 			start(t, w)
 			synced(t, w, 1)
 			hosts := func() (all string) {
-				for _, r := range k8swatch.Read[*networkingv1.Ingress](t.Context(), w.Snapshot()).GetSingle("shop", "web").Spec.Rules {
+				for _, r := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).GetSingle("shop", "web").Spec.Rules {
 					all += r.Host + " "
 				}
 				return all

@@ -23,7 +23,7 @@ func TestObjectsShareStrings(t *testing.T) {
 			t.Errorf("object %d: labels %v, annotations %v", i, obj.Labels, obj.Annotations)
 		}
 	}
-	r := Read[*networkingv1.Ingress](t.Context(), in.now())
+	r := Read[*networkingv1.Ingress](in.now())
 	a, b := r.GetSingle("team-0", "app-0"), r.GetSingle("team-1", "app-1")
 	for what, pair := range map[string][2]string{
 		"label":      {a.Labels["app.kubernetes.io/part-of"], b.Labels["app.kubernetes.io/part-of"]},

@@ -1,17 +1,14 @@
 package k8swatch
 
 import (
-	"context"
 	"fmt"
 	"iter"
 	"reflect"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/hapticsdk/haptic/internal/rendering"
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
 	"github.com/hapticsdk/haptic/k8swatch/internal/store"
 )
@@ -107,36 +104,21 @@ func (s *Snapshot) GetSingle(keys ...string) Object { return Reader[Object]{s: s
 // immutable, and safe for concurrent use. The zero Reader has no objects.
 //
 // A Reader can be a variable of templates: pods.Get(ns, name).
-type Reader[T Object] struct {
-	s    *Snapshot
-	rule *rendering.Rule // nil: read all objects as they are
-}
+type Reader[T Object] struct{ s *Snapshot }
 
-// Read returns a typed reader of a snapshot: [Read][*networkingv1.Ingress](ctx, s).
-//
-// In the context of a render, a quarantined object reads as its last good version, or
-// is absent. If its index keys changed meanwhile, it is found under neither the old nor
-// the new keys until it is released. In any other context, such as
-// context.Background(), all objects read as they are.
+// Read returns a typed reader of a snapshot: [Read][*networkingv1.Ingress](s).
 //
 // If neither client-go nor the source ([TypedSource]) knows the type of a resource, T is
 // *unstructured.Unstructured. T may always be [Object]. Like a type assertion, Read panics if
 // T is not the type of the objects: at once, and even if the snapshot is empty.
-func Read[T Object](ctx context.Context, s *Snapshot) Reader[T] {
+func Read[T Object](s *Snapshot) Reader[T] {
 	if s == nil {
 		panic("k8swatch: Read: the snapshot is nil: is the watcher in the group?")
 	}
 	if want := reflect.TypeFor[T](); want != s.typ && s.typ != nil && want.Kind() != reflect.Interface {
 		panic(fmt.Sprintf("k8swatch: the objects of %s are %s, not %s%s", s.resource.Resource, s.typ, want, unregistered(s.resource, s.typ)))
 	}
-	r := Reader[T]{s: s}
-	if rule := rendering.RuleOf(ctx); rule != nil && rule.Stand != nil {
-		r.rule = rule
-	}
-	rendering.Note(ctx, s.held, func(yield func(any) bool) {
-		r.All()(func(o T) bool { return yield(o) })
-	})
-	return r
+	return Reader[T]{s}
 }
 
 // unregistered returns a hint for objects that have no Go type of their own.
@@ -155,7 +137,7 @@ func goType(typ reflect.Type) reflect.Type {
 	return typ
 }
 
-// Len is the number of objects, including quarantined ones.
+// Len is the number of objects.
 func (r Reader[T]) Len() int {
 	if r.s == nil {
 		return 0
@@ -167,32 +149,14 @@ func (r Reader[T]) Len() int {
 func (r Reader[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		if r.s != nil {
-			r.s.held.All(r.reads(nil, yield))
+			r.s.held.All(r.each(yield))
 		}
 	}
 }
 
-// reads returns a function that calls yield with the version of an object that this
-// reader may see. keys are the keys that found the object.
-func (r Reader[T]) reads(keys []string, yield func(T) bool) func(store.Object) bool {
-	if r.rule == nil {
-		return func(o store.Object) bool { return yield(o.(T)) }
-	}
-	return func(o store.Object) bool {
-		v, ok := r.rule.Stand(o)
-		stands, is := v.(T)
-		if !ok || !is || any(stands) != any(o) && !r.s.finds(stands, keys) {
-			return true
-		}
-		return yield(stands)
-	}
-}
-
-// finds reports whether a look-up by keys finds an object. A look-up by name always does.
-func (s *Snapshot) finds(o Object, keys []string) bool {
-	all, err := s.paths.keys(o)
-	prefix := store.Key(keys...)
-	return err == nil && (len(all) == 0 || slices.ContainsFunc(all, func(k string) bool { return strings.HasPrefix(k, prefix) }))
+// each returns a function that calls yield with the typed object.
+func (r Reader[T]) each(yield func(T) bool) func(store.Object) bool {
+	return func(o store.Object) bool { return yield(o.(T)) }
 }
 
 // List returns all objects by namespace and name.
@@ -202,7 +166,7 @@ func (r Reader[T]) List() []T { return slices.AppendSeq(make([]T, 0, r.Len()), r
 // [Snapshot.Get].
 func (r Reader[T]) Get(keys ...string) (objs []T) {
 	if r.s != nil {
-		r.s.held.Find(keys, r.reads(keys, func(o T) bool { objs = append(objs, o); return true }))
+		r.s.held.Find(keys, r.each(func(o T) bool { objs = append(objs, o); return true }))
 	}
 	return objs
 }
@@ -211,7 +175,7 @@ func (r Reader[T]) Get(keys ...string) (objs []T) {
 func (r Reader[T]) ByName(namespace, name string) (obj T) {
 	if r.s != nil {
 		if o := r.s.held.Get(namespace, name); o != nil {
-			r.reads(nil, func(o T) bool { obj = o; return false })(o)
+			obj = o.(T)
 		}
 	}
 	return obj
@@ -220,7 +184,7 @@ func (r Reader[T]) ByName(namespace, name string) (obj T) {
 // GetSingle returns the first object that Get would, or the zero T.
 func (r Reader[T]) GetSingle(keys ...string) (first T) {
 	if r.s != nil {
-		r.s.held.Find(keys, r.reads(keys, func(o T) bool { first = o; return false }))
+		r.s.held.Find(keys, r.each(func(o T) bool { first = o; return false }))
 	}
 	return first
 }

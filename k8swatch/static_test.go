@@ -38,7 +38,7 @@ func TestStaticIsWatchedLikeACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, s := range k8swatch.Read[*corev1.Service](t.Context(), w.Snapshot()).List() {
+	for _, s := range k8swatch.Read[*corev1.Service](w.Snapshot()).List() {
 		if s.UID == "" || s.ResourceVersion == "" || s.Kind != "Service" {
 			t.Errorf("not as a cluster sends it: %+v", s)
 		}

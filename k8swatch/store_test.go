@@ -280,7 +280,7 @@ func (m *modelStore) compare(t *testing.T, s *Snapshot, model map[string]*networ
 			t.Fatalf("GetSingle(%q) = %v, want the first of %q", keys, first, want)
 		}
 		if s.typ == reflect.TypeFor[*networkingv1.Ingress]() {
-			r := Read[*networkingv1.Ingress](t.Context(), s)
+			r := Read[*networkingv1.Ingress](s)
 			if got := ids(r.Get(keys...)); !slices.Equal(got, want) {
 				t.Fatalf("Read.Get(%q) = %q, want %q", keys, got, want)
 			}
@@ -316,5 +316,5 @@ func TestReadPanicsOnTheWrongType(t *testing.T) {
 			t.Errorf("got %v", p)
 		}
 	}()
-	Read[*networkingv1.NetworkPolicy](t.Context(), in.now())
+	Read[*networkingv1.NetworkPolicy](in.now())
 }

@@ -1,7 +1,6 @@
 package k8swatch
 
 import (
-	"context"
 	"errors"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,7 +14,7 @@ type Typed[T Object] struct{ watcher *Watcher }
 // of the objects of the resource, see [TypeOf], or [Object]. Another T is an [*OptionError].
 //
 //	services, err := k8swatch.Add[*corev1.Service](group, cluster, corev1.SchemeGroupVersion.WithResource("services"), nil)
-//	for _, s := range services.Read(ctx, group.Snapshot()).List() { ... }
+//	for _, s := range services.Read(group.Snapshot()).List() { ... }
 func Add[T Object](group *Group, src Source, gvr schema.GroupVersionResource, opts *Options) (*Typed[T], error) {
 	if group == nil {
 		return nil, &OptionError{Resource: gvr, Err: errors.New("the group is nil: want one of NewGroup")}
@@ -38,8 +37,8 @@ func Add[T Object](group *Group, src Source, gvr schema.GroupVersionResource, op
 
 // Read returns a typed reader of the objects in a snapshot of the group; see [Read]. It panics
 // if the snapshot is one of other watchers.
-func (t *Typed[T]) Read(ctx context.Context, all *GroupSnapshot) Reader[T] {
-	return Read[T](ctx, all.Of(t.watcher))
+func (t *Typed[T]) Read(all *GroupSnapshot) Reader[T] {
+	return Read[T](all.Of(t.watcher))
 }
 
 // Watcher returns the watcher, for its state and its own snapshots. The group runs it.

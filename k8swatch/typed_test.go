@@ -61,10 +61,10 @@ func ExampleAdd() {
 		panic(err)
 	}
 	all := group.Snapshot()
-	for _, i := range ingresses.Read(ctx, all).List() {
+	for _, i := range ingresses.Read(all).List() {
 		fmt.Println(i.Name, i.Spec.Rules[0].Host)
 	}
-	fmt.Println(services.Read(ctx, all).Len(), services.Watcher().State().Phase)
+	fmt.Println(services.Read(all).Len(), services.Watcher().State().Phase)
 	stop()
 	<-ended
 	// Output:

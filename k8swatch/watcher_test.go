@@ -53,7 +53,7 @@ func TestWatchTyped(t *testing.T) {
 	synced(t, w, 3)
 
 	before := w.Snapshot()
-	r := k8swatch.Read[*networkingv1.Ingress](t.Context(), before)
+	r := k8swatch.Read[*networkingv1.Ingress](before)
 	for _, tt := range []struct {
 		keys []string
 		want string
@@ -79,7 +79,7 @@ func TestWatchTyped(t *testing.T) {
 	// The object moves from one key to another, alone.
 	src.Apply(ingress("shop", "a", "c.test"))
 	eventually(t, "the move is stored", func() bool { return w.Snapshot().GetSingle("c.test") != nil })
-	after := k8swatch.Read[*networkingv1.Ingress](t.Context(), w.Snapshot())
+	after := k8swatch.Read[*networkingv1.Ingress](w.Snapshot())
 	if got := names(after.Get("b.test")); got != "shop/b " {
 		t.Errorf("b.test after the move: %q", got)
 	}
@@ -104,7 +104,7 @@ func TestWatchUnstructured(t *testing.T) {
 	w := mustNew(t, k8swatchtest.NewSource(route), routes, &k8swatch.Options{IndexBy: []string{"spec.host"}, IgnoreFields: []string{"status"}})
 	start(t, w)
 	synced(t, w, 1)
-	got := k8swatch.Read[*unstructured.Unstructured](t.Context(), w.Snapshot()).GetSingle("r.test")
+	got := k8swatch.Read[*unstructured.Unstructured](w.Snapshot()).GetSingle("r.test")
 	if got == nil || got.Object["status"] != nil || got.GetManagedFields() != nil || len(got.GetAnnotations()) != 1 {
 		t.Fatalf("stored %v", got)
 	}
@@ -122,7 +122,7 @@ func TestTrimTyped(t *testing.T) {
 		w := mustNew(t, k8swatchtest.NewSource(i), ingresses, &k8swatch.Options{IgnoreFields: []string{"status"}, NoWatchList: noStream})
 		start(t, w)
 		synced(t, w, 1)
-		got := k8swatch.Read[*networkingv1.Ingress](t.Context(), w.Snapshot()).GetSingle("shop", "web")
+		got := k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).GetSingle("shop", "web")
 		if got.ManagedFields != nil || got.Annotations != nil || got.Status.LoadBalancer.Ingress != nil {
 			t.Errorf("stored %+v", got)
 		}

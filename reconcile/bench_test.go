@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/hapticsdk/haptic/dataplane"
 )
 
@@ -57,31 +54,6 @@ func BenchmarkLoopRefused(b *testing.B) {
 			for b.Loop() {
 				if _, err := loop.Once(b.Context()); err != nil {
 					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkExcluded asks about each of many objects whether it is in quarantine, where one is.
-func BenchmarkExcluded(b *testing.B) {
-	for _, n := range []int{100, 1000, 10000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			var objects []*networkingv1.Ingress
-			for i := range n {
-				objects = append(objects, &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("i", i)}})
-			}
-			bad, _ := ResourceOf(objects[7])
-			b.ReportAllocs()
-			for b.Loop() {
-				excluded, out := newExcluded([]Resource{bad}), 0
-				for _, ing := range objects {
-					if _, ok := ToRender(excluded, ing); !ok {
-						out++
-					}
-				}
-				if out != 1 {
-					b.Fatal(out)
 				}
 			}
 		})

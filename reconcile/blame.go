@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/panics"
 	"github.com/hapticsdk/haptic/internal/printable"
 )
 
@@ -36,6 +32,9 @@ type Fault struct {
 	Message   string             `json:"message"`           // what is wrong
 	Template  TemplateLine       `json:"template,omitzero"` // the line that wrote it; zero if not known
 	Resources []Resource         `json:"resources,omitempty"`
+
+	origin Origin
+	hangs  bool // it took too long
 }
 
 // TemplateLine is a line of a template.
@@ -148,7 +147,8 @@ type located interface {
 // rendered, the innermost last.
 type Origin struct {
 	TemplateLine
-	Owners []any
+	Owners []any // objects whose values the line shows, and values that know their objects; the innermost last
+	Reads  []any // other objects that the item was made of
 }
 
 // Origins knows what wrote a configuration. The loop asks only when something is wrong,
@@ -157,9 +157,6 @@ type Origins interface {
 	// Origin returns what wrote a line, or a whole file for line 0. It returns the zero
 	// Origin if that is not known. The position is zero if HAProxy names no place.
 	Origin(ctx context.Context, at dataplane.Position) (Origin, error)
-	// Owners returns all objects that the configuration was made of, in a
-	// stable order.
-	Owners(ctx context.Context) ([]any, error)
 }
 
 // traced is an error of a [Renderer] that knows which template lines failed, and why.
@@ -170,22 +167,26 @@ type traced interface {
 // owned is a value that knows its objects. A template may render such values.
 type owned interface{ Owners() []any }
 
-// Blame explains an error about a configuration: what is wrong, which template line wrote
-// it, and for which resource. cfg is nil for the error of a render; origins may be nil. An
-// error that it cannot explain has no faults.
-func Blame(ctx context.Context, stage string, err error, cfg *dataplane.Config, origins Origins) *ConfigError {
+// Explain explains an error about a configuration: what is wrong, which template line wrote
+// it, and for which resource. stage is that of [ConfigError]. r is nil, or has no
+// configuration, for the error of a render. An error that it cannot explain has no faults.
+func (r *Rendered) Explain(ctx context.Context, stage string, err error) *ConfigError {
 	e := &ConfigError{Stage: stage, Err: err}
-	if cfg == nil {
+	if r == nil || r.Config == nil {
 		e.Faults = tracesOf(err)
 		return e
 	}
-	for at, message := range positions(err, cfg) {
+	for at, message := range positions(err, r.Config) {
 		f := Fault{Position: at, Message: message}
-		if origins != nil {
-			// An origin that cannot be found only makes the error poorer.
-			if o, err := origins.Origin(ctx, at); err == nil {
-				f.Template, f.Resources = o.TemplateLine, ResourcesOf(o.Owners)
-			}
+		if r.Origins != nil {
+			// An origin that cannot be found, or panics, only makes the error poorer.
+			_ = panics.Guard(func() error {
+				o, err := r.Origins.Origin(ctx, at)
+				if err == nil {
+					f.Template, f.Resources, f.origin = o.TemplateLine, resourcesOf(o.Owners), o
+				}
+				return err
+			})
 		}
 		e.Faults = append(e.Faults, f)
 	}
@@ -199,7 +200,7 @@ func tracesOf(err error) (faults []Fault) {
 		return nil
 	}
 	for o, message := range known.Origins() {
-		faults = append(faults, Fault{Message: message, Template: o.TemplateLine, Resources: ResourcesOf(o.Owners)})
+		faults = append(faults, Fault{Message: message, Template: o.TemplateLine, Resources: resourcesOf(o.Owners), origin: o})
 	}
 	return faults
 }
@@ -225,158 +226,28 @@ func positions(err error, cfg *dataplane.Config) iter.Seq2[dataplane.Position, s
 	}
 }
 
-// ResourcesOf names the objects among owners and, for other values, the objects that they
+// resourcesOf names the objects among owners and, for other values, the objects that they
 // belong to. It names each once, the most important last.
-func ResourcesOf(owners []any) (found []Resource) {
-	for v := range versionsOf(owners) {
-		found = appendLast(found, v.Resource)
+func resourcesOf(owners []any) (found []Resource) {
+	for _, obj := range objectsOf(owners) {
+		r, _ := ResourceOf(obj)
+		found = append(slices.DeleteFunc(found, func(x Resource) bool { return x == r }), r)
 	}
 	return found
 }
 
-// appendLast adds a resource at the end, or moves it there.
-func appendLast(all []Resource, r Resource) []Resource {
-	all = slices.DeleteFunc(all, func(x Resource) bool { return x == r })
-	return append(all, r)
-}
-
-// sourceAnnotation says where an object was read. k8swatch sets it on objects of a folder.
-const sourceAnnotation = "haptic.hapticsdk.dev/source"
-
-// Resource names one Kubernetes object as it was at one time. It is comparable.
-type Resource struct {
-	APIVersion string    `json:"apiVersion,omitempty"` // "" if a typed object does not say it
-	Kind       string    `json:"kind"`
-	Namespace  string    `json:"namespace,omitempty"`
-	Name       string    `json:"name"`
-	UID        types.UID `json:"uid,omitempty"`
-	Version    string    `json:"version,omitempty"` // metadata.resourceVersion
-	Source     string    `json:"source,omitempty"`  // file and line, if known: "web.yaml:12"
-}
-
-// String returns kind and name, as in "Ingress shop/web".
-func (r Resource) String() string {
-	if r.Namespace == "" {
-		return strings.TrimSpace(r.Kind + " " + r.Name)
-	}
-	return strings.TrimSpace(r.Kind + " " + r.Namespace + "/" + r.Name)
-}
-
-// ResourceOf names an object: a typed one of client-go, an unstructured one, or the map
-// inside of one. It returns false for anything else.
-//
-// A typed object of a watch does not say its own kind. It gets the kind that client-go knows
-// for its Go type, or else the name of the type.
-func ResourceOf(v any) (Resource, bool) {
-	if r, ok := v.(Resource); ok {
-		return r, true
-	}
-	if m, ok := v.(map[string]any); ok {
-		v = &unstructured.Unstructured{Object: m}
-	}
-	o, ok := v.(metav1.Object)
-	if !ok || reflect.ValueOf(v).Kind() == reflect.Pointer && reflect.ValueOf(v).IsNil() || o.GetName() == "" {
-		return Resource{}, false
-	}
-	r := Resource{
-		Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(), Version: o.GetResourceVersion(),
-		Source: o.GetAnnotations()[sourceAnnotation],
-	}
-	if ro, ok := v.(runtime.Object); ok {
-		gvk := ro.GetObjectKind().GroupVersionKind()
-		r.APIVersion, r.Kind = gvk.ToAPIVersionAndKind()
-	}
-	if ro, ok := v.(runtime.Object); ok && r.Kind == "" {
-		if kinds, _, err := scheme.Scheme.ObjectKinds(ro); err == nil && len(kinds) == 1 {
-			r.APIVersion, r.Kind = kinds[0].ToAPIVersionAndKind()
+// objectsOf returns the objects among owners and, for other values, the objects that they
+// belong to.
+func objectsOf(owners []any) (found []any) {
+	for _, o := range owners {
+		if m, is := o.(map[string]any); is {
+			o = &unstructured.Unstructured{Object: m}
 		}
-	}
-	if r.Kind == "" {
-		r.Kind = reflect.Indirect(reflect.ValueOf(v)).Type().Name()
-	}
-	return r, true
-}
-
-// known returns all resources that the last attempt was made of.
-func (s *search) known(ctx context.Context) []Resource { return s.last.known(ctx) }
-
-func (a *attempt) known(ctx context.Context) []Resource {
-	if a.rendered == nil {
-		return nil
-	}
-	return resourcesIn(ctx, a.rendered.Origins)
-}
-
-// resourcesIn returns all resources that a configuration was made of.
-func resourcesIn(ctx context.Context, origins Origins) (found []Resource) {
-	all, _ := versionsIn(ctx, origins)
-	for _, v := range all {
-		found = append(found, v.Resource)
+		if _, ok := ResourceOf(o); ok {
+			found = append(found, o)
+		} else if owned, is := o.(owned); is && o != nil {
+			found = append(found, objectsOf(owned.Owners())...)
+		}
 	}
 	return found
-}
-
-// versionsIn is resourcesIn with the objects.
-func versionsIn(ctx context.Context, origins Origins) (found []version, err error) {
-	if origins == nil {
-		return nil, nil
-	}
-	var owners []any
-	if err := Guard(func() (err error) { owners, err = origins.Owners(ctx); return err }); err != nil {
-		return nil, err
-	}
-	seen := map[Resource]bool{}
-	for v := range versionsOf(owners) {
-		if !seen[v.Resource] {
-			seen[v.Resource] = true
-			found = append(found, v)
-		}
-	}
-	return found, nil
-}
-
-// versionsOf yields objects and, for other values, the objects that they belong to.
-func versionsOf(owners []any) iter.Seq[version] {
-	return func(yield func(version) bool) {
-		for _, o := range owners {
-			if r, ok := ResourceOf(o); ok {
-				if m, is := o.(map[string]any); is {
-					o = &unstructured.Unstructured{Object: m}
-				}
-				if !yield(version{r, o}) {
-					return
-				}
-			} else if owned, is := o.(owned); is && o != nil {
-				for v := range versionsOf(owned.Owners()) {
-					if !yield(v) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// failure returns err as an interface that is nil if err is nil.
-func (a *attempt) failure() error {
-	if a.err == nil {
-		return nil
-	}
-	return a.err
-}
-
-// made returns the rendered configuration, nil if there is none.
-func (a *attempt) made() *dataplane.Config {
-	if a.rendered == nil {
-		return nil
-	}
-	return a.rendered.Config
-}
-
-// key tells failures apart.
-func (a *attempt) key() string {
-	if cfg := a.made(); cfg != nil {
-		return cfg.Hash()
-	}
-	return a.err.Error()
 }

@@ -1,35 +1,18 @@
 package reconcile
 
 import (
-	"fmt"
-	"runtime/debug"
-
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/panics"
 )
 
 // PanicError is a panic in a function of the program. In a [Renderer], [Validator] or [Target]
 // the loop treats it as a failure of that call. See [CallbackFailed] for other functions.
-type PanicError struct {
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// Guard calls f, and returns a panic as a [*PanicError].
-func Guard(f func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return f()
-}
+type PanicError = panics.Error
 
 // callback calls a function of the program that returns no error, and reports whether it did
 // not panic. A panic ends nothing, and is published.
 func (l *Loop) callback(name string, f func()) bool {
-	err := Guard(func() error { f(); return nil })
+	err := panics.Guard(func() error { f(); return nil })
 	l.calledBack(name, err)
 	return err == nil
 }

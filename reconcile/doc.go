@@ -10,6 +10,7 @@
 //	templates := &render.Templates{Engine: engine, Layout: local.Layout(), Input: input}
 //	loop, err := reconcile.New(reconcile.Options{
 //		Renderer:  templates,
+//		View:      view, // a k8swatch.View, which the input reads
 //		Validator: &validate.Validator{Layout: local.Layout()},
 //		Targets:   []reconcile.Target{local},
 //		Bus:       bus, // events.go lists what it gets, and in which order
@@ -42,45 +43,29 @@
 //
 // # Quarantine
 //
-// If a resource makes the configuration fail to render or to validate, the loop quarantines
-// that resource alone. It serves the version of the last valid configuration instead. The
-// wrong line names the resource. If no line is known, the loop finds it by leaving out
-// halves of the changes. A line that is wrong for every resource is the fault of the
-// templates: then the last good configuration stays.
+// If a resource makes the configuration fail to render or to validate, the loop sets that
+// resource alone back to its version of the last valid configuration. It does so in
+// [Options.View], which is all that renders read: they know nothing of quarantine. A resource
+// without such a version is left out: one that is new, that did not change itself, or whose
+// earlier version fails now.
 //
-// The loop leaves a resource out if it has no good version of it:
+// The wrong line names the resource. If no line is known, all changes are set back, and tries
+// beside the deployment find the one at fault. A line that is wrong for every resource is the
+// fault of the templates: then the last good configuration stays.
 //
-//   - The resource is new, or it did not change but something that it depends on did.
-//   - It was bad already when this process started, or only an earlier leader saw a good
-//     version.
-//   - Its earlier version fails now, too, for example because its Secret was deleted.
+// The loop tries a changed object again, beside the deployment of the others, never before it.
+// The first try is at once, the next after 1 s, doubling to QuarantineMax (1 h) with each
+// relapse. The same holds if something changes that the object was rendered with. Otherwise it
+// is tried after QuarantineBase (1 min), doubling to QuarantineMax. A deleted object is
+// forgotten. If an instance refuses what the validator accepts, the resource is quarantined for
+// all instances. docs/quarantine.md has all rules, and which object answers for a line.
 //
-// Other quarantined resources keep their versions. A resource that was deleted, or deleted
-// and created again, is gone. If an instance refuses a resource, the loop serves the version
-// that this instance accepted last.
+// Quarantine needs a View, and a Renderer that reads it and returns its [Origins], as
+// render.Templates does. [State] names each quarantined resource with its [Fault]: the line of
+// the configuration, the template line, and the resource.
 //
-// The verdict sticks to the object, by kind, namespace and name. The loop tries a changed
-// object again, beside the deployment of the others, never before it. The first try is at
-// once, the next after 1 s, doubling to QuarantineMax (1 h) with each relapse. An object that
-// does not change is tried after QuarantineBase (1 min), doubling to QuarantineMax, because something
-// that it depends on may have changed. The next valid reconciliation releases a deleted
-// object.
-//
-// Many bad objects of one namespace do not hold up the changes of others. Neither does an
-// object that makes a template or haproxy hang. If an instance refuses what the validator
-// accepts, the resource is quarantined for all instances. docs/quarantine.md says how, and
-// which object answers for a line.
-//
-// Quarantine needs a Renderer that returns its [Origins], as render.Templates does. The
-// Renderer must read objects with k8swatch.Read and the context of the render, or ask
-// [ToRender] about each. If it asks [Excluded.Has] instead, it leaves all quarantined
-// objects out. If it renders an object without asking, the error names that object. [State]
-// names each quarantined resource with its [Fault]: the line of the configuration, the
-// template line, and the resource. [Options.NoQuarantine] turns quarantine off.
-//
-// A search for a resource at fault renders and validates in each attempt, in at most
-// QuarantineTries rounds. Without a search the cost of a reconciliation follows the change,
-// as far as the renderer and the validator allow.
+// Without a search the cost of a reconciliation follows the change, as far as the renderer and
+// the validator allow.
 //
 // # Packages below
 //
@@ -95,10 +80,10 @@
 // # Where things are
 //
 //   - In which order do events come? events.go draws it.
-//   - Which resource is at fault? search.go looks for it; verdict.go judges refusals by
-//     instances.
-//   - When does a resource enter and leave quarantine? quarantine.go; trial.go tries it
-//     again.
+//   - Which resource is at fault? internal/quarantine/search.go looks for it; refusal.go
+//     reads what instances refuse.
+//   - When does a resource enter and leave quarantine? internal/quarantine/quarantine.go has
+//     the states, trial.go beside it the tries. search.go makes the attempts.
 //   - Where does a panic of the program's own functions go? callback.go publishes it.
 //   - When does an instance get something? schedule.go (next) decides; instance.go does it.
 //

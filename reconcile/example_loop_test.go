@@ -113,21 +113,15 @@ func ExampleLoop_LeadershipChanged() {
 	// <nil>
 }
 
-// Whatever a function of others does, it is an error.
-func ExampleGuard() {
-	fmt.Println(reconcile.Guard(func() error { panic("not our fault") }))
-	// Output: panic: not our fault
-}
-
 // What is wrong with a configuration is said with its line.
-func ExampleBlame() {
+func ExampleRendered_Explain() {
 	cfg, err := dataplane.NewConfig("global\n    maxconn many\n")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	refused := &dataplane.Error{Stage: "check", File: "haproxy.cfg", Line: 2, Err: dataplane.ErrInvalid, Output: "not a number"}
-	for _, fault := range reconcile.Blame(context.Background(), "deploy", refused, cfg, nil).Faults {
+	for _, fault := range (&reconcile.Rendered{Config: cfg}).Explain(context.Background(), "deploy", refused).Faults {
 		fmt.Println(fault.Position)
 	}
 	// Output: haproxy.cfg:2

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
 )
@@ -38,15 +35,6 @@ func ExampleHAProxyChanged() {
 	e := reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, Err: errors.New("HAProxy ended: signal 9")}}
 	fmt.Println(e.Report().Name, e.Report().Sentence)
 	// Output: haproxy.ended HAProxy ended: signal 9
-}
-
-func ExampleResourcesOf() {
-	services := []any{
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
-		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "cart"}},
-	}
-	fmt.Println(reconcile.ResourcesOf(services))
-	// Output: [Service shop/web Service shop/cart]
 }
 
 // A renderer and a validator may be functions.

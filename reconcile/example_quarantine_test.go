@@ -10,22 +10,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
 // ingresses is a cluster of two Ingresses, of which haproxy would not take one.
-func ingresses() []*networkingv1.Ingress {
-	good := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "good", ResourceVersion: "1"}}
-	bad := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bad", ResourceVersion: "2",
-		Annotations: map[string]string{"status": "much"}}}
-	return []*networkingv1.Ingress{good, bad}
+func ingresses() k8swatch.Source {
+	good := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "good"}}
+	bad := &networkingv1.Ingress{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bad", Annotations: map[string]string{"status": "much"}}}
+	return k8swatchtest.NewSource(good, bad)
 }
 
 // A resource with which the configuration is not valid is served as it was before, or
-// left out, and all others are deployed, where the renderer asks Excluding.
-func ExampleExcluding() {
+// left out. All others are deployed. The renderer reads the View, and notices nothing of that.
+func ExampleView() {
 	files := fstest.MapFS{"haproxy.cfg": {Data: []byte(`global
 {% for ing in ingresses %}
 backend {{ ing.Name }}
@@ -39,15 +40,23 @@ backend {{ ing.Name }}
 		fmt.Println(err)
 		return
 	}
-	renderer := &render.Templates{Engine: engine, Input: func(ctx context.Context) (*render.Input, error) {
-		excluded := reconcile.Excluding(ctx)
-		var kept []*networkingv1.Ingress
-		for _, ing := range ingresses() {
-			if ing, ok := reconcile.ToRender(excluded, ing); ok { // as it was, where it worked before
-				kept = append(kept, ing)
-			}
-		}
-		return &render.Input{Vars: map[string]any{"ingresses": kept}}, nil
+	group := k8swatch.NewGroup(nil)
+	all, err := k8swatch.Add[*networkingv1.Ingress](group, ingresses(), networkingv1.SchemeGroupVersion.WithResource("ingresses"), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- group.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	if _, err := group.WaitForSync(ctx); err != nil {
+		fmt.Println(err)
+		return
+	}
+	view := k8swatch.NewView(group.Snapshot)
+	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
+		return &render.Input{Vars: map[string]any{"ingresses": all.Read(view.Snapshot()).List()}}, nil
 	}}
 	// In place of a validate.Validator, which knows the lines that are wrong.
 	validator := reconcile.ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
@@ -57,12 +66,12 @@ backend {{ ing.Name }}
 		}
 		return nil
 	})
-	loop, err := reconcile.New(reconcile.Options{Renderer: renderer, Validator: validator})
+	loop, err := reconcile.New(reconcile.Options{Renderer: renderer, View: view, Validator: validator})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	if _, err := loop.Once(context.Background()); err != nil {
+	if _, err := loop.Once(ctx); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -73,20 +82,7 @@ backend {{ ing.Name }}
 	// Output:
 	// global
 	// backend good
-	// Ingress shop/bad is left out: haproxy.cfg:5: check: configuration refused: not a status; rendered as line 4 of haproxy.cfg for Ingress shop/bad
-}
-
-// A renderer of one's own leaves out what WithExcluded says, as a test sees.
-func ExampleWithExcluded() {
-	all := ingresses()
-	bad, _ := reconcile.ResourceOf(all[1])
-	ctx := reconcile.WithExcluded(context.Background(), bad)
-	fmt.Println(reconcile.Excluding(ctx).Has(all[0]), reconcile.Excluding(ctx).Has(all[1]))
-	all[1].ResourceVersion = "3" // its author mends it, and the loop will try it
-	fmt.Println(reconcile.Excluding(ctx).Has(all[1]))
-	// Output:
-	// false true
-	// true
+	// Ingress shop/bad is left out: haproxy.cfg:5: check: configuration refused: not a status; rendered as line 3 of haproxy.cfg for Ingress shop/bad
 }
 
 // With other templates, what was wrong may be right.

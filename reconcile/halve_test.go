@@ -56,7 +56,7 @@ func flipsFrom(t *testing.T, took time.Duration, at, every int) {
 	w.put("evil", "starter", "fine")
 	var checks atomic.Int64
 	checks.Store(-1000)
-	opts := Options{Renderer: w, Targets: []Target{w.target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
+	opts := Options{Renderer: w, View: w.view(), Targets: []Target{w.target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
 		time.Sleep(took)
 		if count := int(checks.Add(1)); count >= at && count < 100 && (count-at)%every == 0 {
 			for i := range 7 {
@@ -107,7 +107,7 @@ func turnsBadAt(t *testing.T, took time.Duration, starter string, n int) (reache
 	var count atomic.Int64
 	count.Store(-1000) // no search has begun, or it is over
 	var hit atomic.Bool
-	opts := Options{Renderer: w, Targets: []Target{w.target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
+	opts := Options{Renderer: w, View: w.view(), Targets: []Target{w.target}, Validator: ValidatorFunc(func(_ context.Context, cfg *dataplane.Config) error {
 		time.Sleep(took)
 		if count.Add(1) == int64(n) {
 			w.put("evil", "x", "bad")

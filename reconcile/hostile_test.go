@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/viewtest"
 )
 
 // town has objects of a good tenant and of a hostile one. A validation takes 100 ms
@@ -24,6 +25,7 @@ type town struct {
 	blind  bool
 	plain  bool // what is in quarantine is left out, also where it worked before
 
+	View    viewtest.View
 	mu      sync.Mutex
 	objs    []*unstructured.Unstructured
 	at      map[string]int // of objs, by namespace/name; nil: not known
@@ -70,11 +72,23 @@ func (w *town) clear(namespace string) {
 	w.objs = slices.DeleteFunc(w.objs, func(o *unstructured.Unstructured) bool { return o.GetNamespace() == namespace })
 }
 
+// view returns what renders read.
+func (w *town) view() *viewtest.View {
+	w.View.Plain = w.plain
+	w.View.KeyOf = keyOf
+	w.View.List = func() (all []any) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, o := range w.objs {
+			all = append(all, o)
+		}
+		return all
+	}
+	return &w.View
+}
+
 func (w *town) Render(ctx context.Context) (*Rendered, error) {
-	w.mu.Lock()
-	o := &objects{all: slices.Clone(w.objs), plain: w.plain}
-	w.mu.Unlock()
-	rendered, err := o.Render(ctx)
+	rendered, err := renderLines(w.View.Reads())
 	if err == nil && strings.Contains(rendered.Config.Main(), "stuck") {
 		<-ctx.Done()
 		return &Rendered{Origins: rendered.Origins}, ctx.Err()
@@ -173,7 +187,7 @@ func TestHostileTenant(t *testing.T) {
 			w.target.set(dataplane.ImpactRuntime, nil)
 			all(w, func(int) string { return "fine" })
 			w.put("good", "change", "0")
-			play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+			play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 				s.Trigger("start")
 				pass(2 * time.Second)
 				require.True(t, w.served("change 0"))
@@ -217,7 +231,7 @@ func TestHostileTenant(t *testing.T) {
 func TestMendedBesideAHostileTenant(t *testing.T) {
 	w := &town{target: &fakeTarget{name: "one"}}
 	w.put("good", "change", "0")
-	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+	play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Second)
 		w.put("good", "own", "bad")
@@ -254,7 +268,7 @@ func TestATrialThatHangsYields(t *testing.T) {
 	w := &town{target: &fakeTarget{name: "one"}}
 	w.put("good", "change", "0")
 	w.put("evil", "s", "bad")
-	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+	play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Second)
 		require.Equal(t, "s", held(s.Loop))
@@ -275,7 +289,7 @@ func TestLeftOutTogether(t *testing.T) {
 		w.put("evil", fmt.Sprintf("s%d", i), "fine")
 	}
 	w.put("evil", "calm", "fine")
-	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+	play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Second)
 		for i := range 20 {

@@ -14,7 +14,7 @@ import (
 func mendedBeside(t *testing.T, blind bool, every time.Duration, act func(w *town, n int)) (took time.Duration) {
 	w := &town{target: &fakeTarget{name: "one"}, blind: blind}
 	w.put("good", "change", "0")
-	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+	play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Second)
 		w.put("good", "own", "bad")
@@ -77,7 +77,7 @@ func TestTrialsAreNotSpoilt(t *testing.T) {
 func TestWhatIsGoneIsForgotten(t *testing.T) {
 	w := &town{target: &fakeTarget{name: "one"}}
 	w.put("good", "change", "0")
-	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+	play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		s.Trigger("start")
 		pass(time.Second)
 		for n := range 20 {
@@ -93,7 +93,7 @@ func TestWhatIsGoneIsForgotten(t *testing.T) {
 		pass(10 * time.Second)
 		s.rendering.Lock()
 		defer s.rendering.Unlock()
-		require.Less(t, len(s.quarantine.rulings), 1000)
+		require.Less(t, len(s.quarantine.All()), 1000)
 	})
 }
 
@@ -105,7 +105,7 @@ func TestATrialThatHangsAmongOthers(t *testing.T) {
 	for i := range 8 {
 		w.put("evil", fmt.Sprintf("s%d", i), "bad")
 	}
-	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+	play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		s.Trigger("start")
 		pass(10 * time.Second)
 		require.Len(t, strings.Fields(held(s.Loop)), 8)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/panics"
 )
 
 // worker makes the calls to one instance that the schedule asks for. A slow or failing
@@ -113,7 +114,7 @@ func (w *worker) store(ctx, unhurried context.Context, target storer) {
 // storeNow stores. After a failure the loop does not know what the instance has. The next
 // call finds out, and stores as well.
 func (w *worker) storeNow(ctx context.Context, target storer) {
-	err := Guard(func() error { return target.Store(ctx, w.loop.fence()) })
+	err := panics.Guard(func() error { return target.Store(ctx, w.loop.fence()) })
 	if panicked := (*PanicError)(nil); err == nil || errors.As(err, &panicked) {
 		w.loop.calledBack("Target.Store", err)
 	}
@@ -386,5 +387,5 @@ func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOpti
 func (w *worker) call(ctx context.Context, c call, f func(context.Context) error) error {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
-	return Guard(func() error { return f(ctx) })
+	return panics.Guard(func() error { return f(ctx) })
 }

@@ -2,13 +2,10 @@ package reconcile
 
 import (
 	"context"
-	"maps"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/dataplane"
@@ -19,8 +16,8 @@ import (
 // Renderer makes a configuration from the current resources. The loop calls it from one
 // goroutine at a time.
 //
-// For quarantine it asks [Excluding] about the objects that its render must replace or leave
-// out. Together with an error it may return a Rendered that has only Origins.
+// It reads the objects of [Options.View]. Together with an error it may return a Rendered that
+// has only Origins.
 type Renderer interface {
 	Render(ctx context.Context) (*Rendered, error)
 }
@@ -158,6 +155,10 @@ type Prober interface {
 	Probe(ctx context.Context) (dataplane.Target, error)
 }
 
+// View is what renders read: all objects at one instant. A k8swatch.View is one, and a
+// k8swatch.Feed. The loop chooses the instant, and holds objects back in it.
+type View = rendering.View
+
 // Leader says whether this process may deploy. The loop asks it before every call that
 // changes an instance. It must return false as soon as another process may lead, even if
 // this process was frozen in between.
@@ -206,176 +207,4 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 		APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
 	}
 	return l.callback("Recorder.Event", func() { l.opts.Recorder.Event(ref, eventtype, reason, message) })
-}
-
-// Excluded is the set of quarantined resources. A render takes their earlier versions in
-// their place, or leaves them out. A nil *Excluded is empty. It is safe for concurrent use.
-type Excluded struct {
-	resources map[identity]bool
-	names     map[string]bool      // of these resources: most objects have none of these names
-	before    map[identity]version // the earlier versions that replace some of them
-	closed    *closed              // namespaces whose changes are excluded, too
-	bare      map[identity]bool    // objects without a replacement, or whole namespaces: see bareSpace
-
-	mu    sync.Mutex
-	asked map[identity]Resource // resources that the render asked about, as they were then
-	aside map[identity]Resource // the same for changes in closed
-	stood map[identity]version  // versions that the render took in their place
-}
-
-// version is an object, and the Resource that names its version.
-type version struct {
-	Resource
-	object any
-}
-
-// identity names the object of a verdict. The version of the API is not part of it.
-type identity struct {
-	group, kind, namespace, name string // group: "v1" for the core; "" if a typed object does not say it
-}
-
-func (r Resource) identity() identity {
-	group, _, _ := strings.Cut(r.APIVersion, "/")
-	return identity{group, r.Kind, r.Namespace, r.Name}
-}
-
-// bareSpace stands for all objects of a namespace.
-func bareSpace(namespace string) identity { return identity{namespace: namespace} }
-
-// Excluding returns the resources that a render with this context must replace or leave out.
-// A [Renderer] that asks it lets the loop quarantine a bad resource alone. k8swatch.Read
-// asks for all objects that it reads. For objects from elsewhere, ask yourself:
-//
-//	excluded := reconcile.Excluding(ctx)
-//	for _, ing := range ingresses {
-//		ing, ok := reconcile.ToRender(excluded, ing)
-//		if !ok {
-//			continue
-//		}
-func Excluding(ctx context.Context) *Excluded {
-	if r := rendering.RuleOf(ctx); r != nil {
-		e, _ := r.Of.(*Excluded)
-		return e
-	}
-	return nil
-}
-
-// WithExcluded returns a context whose render leaves these resources out.
-func WithExcluded(ctx context.Context, resources ...Resource) context.Context {
-	return newExcluded(resources).in(ctx)
-}
-
-// in returns a context whose render leaves these resources out. k8swatch.Read obeys it, too.
-func (e *Excluded) in(ctx context.Context) context.Context {
-	r := &rendering.Rule{Of: e}
-	if !e.Empty() {
-		r.Stand = func(obj any) (any, bool) { return ToRender(e, obj) }
-	}
-	return rendering.WithRule(ctx, r)
-}
-
-func newExcluded(resources []Resource) *Excluded {
-	e := &Excluded{resources: make(map[identity]bool, len(resources)), names: map[string]bool{}, asked: map[identity]Resource{},
-		aside: map[identity]Resource{}, stood: map[identity]version{}}
-	for _, r := range resources {
-		e.resources[r.identity()], e.names[r.Name] = true, true
-	}
-	return e
-}
-
-// Empty reports whether nothing is left out.
-func (e *Excluded) Empty() bool { return e == nil || len(e.resources) == 0 && e.closed == nil }
-
-// ToRender returns the version of an object that a render must use. That is obj itself or,
-// for a quarantined resource, the version of the last valid configuration. It returns false
-// if the resource must be left out: there is no such version, or that one is at fault, too.
-//
-// Ask about every object, at each render, before anything else depends on the object. A
-// quarantined resource that the renderer does not ask about counts as deleted. If you found
-// the object by a value that versions may differ in, such as a label, compare that value
-// again.
-func ToRender[T any](e *Excluded, obj T) (T, bool) {
-	var none T
-	if !e.Has(obj) {
-		return obj, true
-	}
-	r, _ := ResourceOf(obj)
-	id := e.known(r.identity())
-	v, ok := e.before[id]
-	if !ok && !e.resources[id] {
-		v, ok = e.closed.valid[id]
-	}
-	if !ok || v.UID != r.UID || e.bare[id] || e.bare[bareSpace(id.namespace)] && id.namespace != "" {
-		return none, false
-	}
-	stands, ok := v.object.(T)
-	if u, is := v.object.(*unstructured.Unstructured); is && !ok {
-		stands, ok = any(u.Object).(T)
-	}
-	if !ok {
-		return none, false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.stood[id] = v
-	return stands, true
-}
-
-// known returns the identity that excludes an object: its own, or the same without an API
-// group.
-func (e *Excluded) known(id identity) identity {
-	if unknown := (identity{"", id.kind, id.namespace, id.name}); !e.resources[id] && e.resources[unknown] {
-		return unknown
-	}
-	return id
-}
-
-// Has reports whether an object is in quarantine, in any version. A renderer that asks only
-// Has, and not [ToRender], leaves such objects out.
-func (e *Excluded) Has(obj any) bool {
-	if e.Empty() {
-		return false
-	}
-	if named, ok := obj.(interface{ GetName() string }); ok && e.closed == nil && !isNil(obj) && !e.names[named.GetName()] {
-		return false
-	}
-	r, ok := ResourceOf(obj)
-	if !ok {
-		return false
-	}
-	id := e.known(r.identity())
-	out, aside := e.resources[id], e.closed.has(r)
-	if !out && !aside {
-		return false
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if _, known := e.asked[id]; out && (!known || e.before[id].Resource != r) { // r is not the replacement
-		e.asked[id] = r
-	} else if !out {
-		e.aside[id] = r
-	}
-	return true
-}
-
-// besides returns the changes that the render left out because of closed.
-func (e *Excluded) besides() map[identity]Resource {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return maps.Clone(e.aside)
-}
-
-// now returns a resource as it was when the render asked about it.
-func (e *Excluded) now(id identity) (r Resource, asked bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r, asked = e.asked[id]
-	return r, asked
-}
-
-// stands returns the version that the render took in place of an object.
-func (e *Excluded) stands(id identity) version {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.stood[id]
 }

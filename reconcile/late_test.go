@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/viewtest"
 )
 
 // fetching is a renderer whose text has a content that was fetched: a word of the
@@ -150,34 +151,39 @@ func TestATrialThatHangs(t *testing.T) {
 
 // objects renders a line for each object, and knows which one a line is of.
 type objects struct {
-	all   []*unstructured.Unstructured
-	plain bool // it asks Excluded.Has, and not ToRender
-	kept  []any
+	viewtest.View
+	all  []*unstructured.Unstructured
+	kept []any
 }
 
-func (o *objects) Render(ctx context.Context) (*Rendered, error) {
+func newObjects(all ...*unstructured.Unstructured) *objects {
+	o := &objects{all: all}
+	o.KeyOf = keyOf
+	o.List = func() (list []any) {
+		for _, obj := range o.all {
+			list = append(list, obj)
+		}
+		return list
+	}
+	return o
+}
+
+func (o *objects) Render(context.Context) (*Rendered, error) { return renderLines(o.Reads()) }
+
+// renderLines renders a line for each object.
+func renderLines(all []any) (*Rendered, error) {
 	text := "global\n"
-	kept := &objects{all: o.all}
-	for _, obj := range o.all {
-		ok := !o.plain || !Excluding(ctx).Has(obj)
-		if !o.plain {
-			obj, ok = ToRender(Excluding(ctx), obj)
-			Excluding(ctx).Has(obj) // also of what stands in its place: that tells no change
-		}
-		if ok {
-			kept.kept = append(kept.kept, obj)
-			text += fmt.Sprintf("    # %s %s %v\n", obj.GetAPIVersion(), obj.GetName(), obj.Object["text"])
-		}
+	for _, one := range all {
+		obj := one.(*unstructured.Unstructured)
+		text += fmt.Sprintf("    # %s %s %v\n", obj.GetAPIVersion(), obj.GetName(), obj.Object["text"])
 	}
 	cfg, err := dataplane.NewConfig(text)
-	return &Rendered{Config: cfg, Origins: kept}, err
+	return &Rendered{Config: cfg, Origins: &objects{kept: all}}, err
 }
 
 func (o *objects) Origin(_ context.Context, at dataplane.Position) (Origin, error) {
 	return Origin{TemplateLine: TemplateLine{File: "haproxy.cfg", Line: 2}, Owners: o.kept[at.Line-2 : at.Line-1]}, nil
 }
-
-func (o *objects) Owners(context.Context) ([]any, error) { return o.kept, nil }
 
 // TestKindsOfTheSameName: what is quarantined is one object, not the one that has
 // its kind and name in another group of APIs.
@@ -188,8 +194,8 @@ func TestKindsOfTheSameName(t *testing.T) {
 	}
 	w := newWard(t, nil)
 	opts := w.options()
-	r := &objects{all: []*unstructured.Unstructured{object("v1", "good"), object("serving.knative.dev/v1", "bad"), object("example.test/v1", "bad")}}
-	opts.Renderer = r
+	r := newObjects(object("v1", "good"), object("serving.knative.dev/v1", "bad"), object("example.test/v1", "bad"))
+	opts.Renderer, opts.View = r, r
 	play(t, opts, func(s *scene) {
 		start(s)
 		texts := w.target.texts()

@@ -41,7 +41,7 @@ func TestWhatHangsHoldsUpNobody(t *testing.T) {
 				w.put("good", "change", "0")
 				w.put("calm", "c", "calm")
 				w.put("evil", "s", "fine")
-				play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+				play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 					start(s)
 					var took []time.Duration
 					for n := range 100 {
@@ -86,7 +86,7 @@ func TestWhatHangsIsSaidAtOnce(t *testing.T) {
 			w := &town{target: &fakeTarget{name: "one"}}
 			w.target.set(dataplane.ImpactRuntime, nil)
 			w.put("evil", "s", "fine")
-			play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+			play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 				said := func() (lines []string) {
 					for _, e := range eventsOf[ResourceQuarantined](s) {
 						if line := e.Report().Sentence; line != "" {
@@ -119,9 +119,9 @@ func TestWhatHangsIsSaidAtOnce(t *testing.T) {
 				}
 				w.put("evil", "s", text)
 				s.Trigger("evil")
-				pass(1900 * time.Millisecond)
+				pass(15 * time.Second)
 				require.LessOrEqual(t, len(said()), 4, "%q", said())
-				require.Contains(t, strings.Join(said(), " "), "50 resources")
+				require.Contains(t, said()[len(said())-1], "Secret evil/s", "the others are not told of: they are tried, and served")
 				pass(time.Minute)
 				released := 0
 				for _, e := range eventsOf[ResourceReleased](s) {

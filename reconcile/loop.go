@@ -12,6 +12,8 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/rendering"
+	"github.com/hapticsdk/haptic/reconcile/internal/quarantine"
 )
 
 // Loop keeps every target on the newest valid configuration. Any goroutine may call its
@@ -54,9 +56,18 @@ type Loop struct {
 	failures   int           // reconciliations that failed, in a row
 	longest    time.Duration // longest validation of a valid configuration
 	rendered   time.Duration // time of the last valid render
+	took       time.Duration // with its validation
 	reported   []Refusal     // refusals of the last render that was reported
 	allHeard   bool          // the Recorder has all of these
-	quarantine quarantine
+	view       View
+	quarantine *quarantine.Quarantine
+	recorded   map[rendering.Key]bool // quarantined objects that the Recorder has
+	untold     []quarantine.Change    // that the next event tells
+	toldAt     time.Time
+	tellEvery  time.Duration // see tellTogether
+	hung       time.Time     // when something was tried last that hung before
+	gaveUp     *attempt      // for which a search found no resource at fault
+	gaveUpAs   string        // and why it found none
 }
 
 // New makes a loop that waits for Run, Once or Preview.
@@ -76,7 +87,12 @@ func New(opts Options) (*Loop, error) {
 		refused: map[Refusal]bool{},
 		panics:  map[string]int{},
 
-		quarantine: quarantine{rulings: map[identity]*ruling{}, turns: map[string]uint64{}},
+		view:       opts.View,
+		recorded:   map[rendering.Key]bool{},
+		quarantine: quarantine.New(quarantine.Options{Tries: opts.QuarantineTries, Base: opts.QuarantineBase, Max: opts.QuarantineMax, KeyOf: keyOf}),
+	}
+	if l.view == nil || opts.NoQuarantine {
+		l.view = noView{}
 	}
 	l.terms = newTerms(&l.opts)
 	l.live.Store(&opts)

@@ -31,10 +31,12 @@ type Options struct {
 	// each change; nil: owners are not told.
 	Recorder Recorder
 
-	// NoQuarantine keeps the last good configuration whatever is wrong. Zero: the loop
-	// quarantines only the resource at fault, even if only an instance refuses it. This
-	// needs a Renderer that returns its [Origins], and reads with k8swatch.Read or asks
-	// [Excluding].
+	// View is what the Renderer reads, such as a k8swatch.View. With it the loop quarantines
+	// the resource at fault alone, even if only an instance refuses it. That needs a Renderer
+	// that returns its [Origins]. Zero: the last good configuration stays, whatever is wrong.
+	View View
+
+	// NoQuarantine keeps the last good configuration whatever is wrong, as without a View.
 	NoQuarantine bool
 
 	// QuarantineTries bounds the rounds of a search in one reconciliation. For each instance
@@ -123,7 +125,7 @@ func (o *Options) check() error {
 	for _, f := range []struct {
 		name  string
 		value any
-	}{{"Renderer", o.Renderer}, {"Validator", o.Validator}, {"Leader", o.Leader}, {"Recorder", o.Recorder}} {
+	}{{"Renderer", o.Renderer}, {"Validator", o.Validator}, {"Leader", o.Leader}, {"Recorder", o.Recorder}, {"View", o.View}} {
 		if f.value != nil && isNil(f.value) {
 			return fmt.Errorf("reconcile: Options.%s is a nil %T: set it, or leave the field out", f.name, f.value)
 		}

@@ -148,7 +148,7 @@ func TestWhatChangesWithoutEndTakesAShare(t *testing.T) {
 // second, but for the first few, however often it changes.
 func TestASearchIsPaced(t *testing.T) {
 	w := &town{target: &fakeTarget{name: "one"}}
-	play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+	play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 		w.put("good", "change", "0")
 		s.Trigger("start")
 		pass(time.Minute)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -14,6 +15,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/hapticsdk/haptic/internal/viewtest"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -108,13 +110,15 @@ func TestTheInnocentGoFree(t *testing.T) {
 	all := []chart{{"good", ing("good"), svc}, {"bad", ing("wrong"), svc}}
 	w := newWard(t, map[string]string{"haproxy.cfg": "global\n"})
 	opts := w.options()
+	view := &viewtest.View{KeyOf: keyOf, List: func() []any { return []any{all[0].ing, all[1].ing, svc} }}
+	opts.View = view
 	opts.Renderer = RendererFunc(func(ctx context.Context) (*Rendered, error) {
 		var charts []*chart
 		for _, c := range all {
-			if Excluding(ctx).Has(c.ing) {
+			if !slices.Contains(view.Reads(), any(c.ing)) {
 				continue
 			}
-			if Excluding(ctx).Has(c.service) {
+			if !slices.Contains(view.Reads(), any(c.service)) {
 				c.service = nil
 			}
 			charts = append(charts, &c)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +20,11 @@ import (
 func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err error) {
 	l.rendering.Lock()
 	defer l.rendering.Unlock()
+	defer func() { // a trial that failed showed something else
+		if good := l.quarantine.Good(); good != nil {
+			l.view.Show(good)
+		}
+	}()
 	l.mu.Lock()
 	reasons := l.reasons
 	l.reasons = nil
@@ -30,9 +34,9 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	}
 	id, start := l.begin(reasons)
 
-	l.hear(ctx)
+	heard := l.hear()
 	l.takeRelease()
-	v, err = l.renderAndValidate(ctx, id)
+	v, err = l.renderAndValidate(ctx, id, heard)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, false, ctx.Err() // the loop ends: nothing failed
@@ -44,10 +48,8 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 		eventbus.Publish(l.bus, ReconciliationFailed{ID: id, Err: err, Took: time.Since(start), Reasons: reasons, Failures: l.failures})
 		return nil, false, err
 	}
-	took := time.Since(start) / time.Duration(l.attempts)
 	unchanged = l.complete(v, reasons, start)
-	tried := l.trials(ctx, max(trialPatience, 2*took, 2*l.longest))
-	l.tellInnocent()
+	tried := l.trials(ctx, max(trialPatience, 2*l.took, 2*l.longest))
 	if tried != nil {
 		return tried, false, nil
 	}
@@ -92,7 +94,7 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 		// The text is the same, but the resources may have other versions: late verdicts
 		// must name these.
 		l.refetch = 0
-		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, at: newest.at, without: v.without, deployed: v.deployed})
+		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, objects: v.objects, at: newest.at, without: v.without, deployed: v.deployed})
 		return true
 	}
 	l.tellRollout(v)
@@ -111,86 +113,11 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 	return false
 }
 
-// renderAndValidate makes a valid configuration, if necessary without the resources at
-// fault.
-func (l *Loop) renderAndValidate(ctx context.Context, id uint64) (*validated, error) {
-	q := &l.quarantine
-	others, due := q.resources(time.Now())
-	s := &search{loop: l, start: slices.Concat(others, due), blamed: slices.Clone(q.pending)}
-	first := s.run(ctx)
-	if with := l.withDue(ctx, id, s); with != nil {
-		s = with
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if s.last.err != nil {
-		q.pending = slices.DeleteFunc(q.pending, func(c culprit) bool { return c.instances == nil })
-		if s.tired && len(s.blamed) > 0 { // the rest is found next time
-			q.pending = s.blamed
-			l.Trigger("the search for what is at fault goes on")
-		}
-		first.err.Why = s.why
-		l.reportRender(id, first)
-		l.reportFailure(id, first)
-		return nil, first.err
-	}
-	if first.err != nil {
-		l.reportFailure(id, first)
-	}
-	return l.found(id, s), nil
-}
-
-// found makes a validated configuration from the result of a search.
-func (l *Loop) found(id uint64, s *search) *validated {
-	made := l.reportRender(id, s.last)
-	cfg := s.last.rendered.Config
-	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: s.last.validateTook})
-	l.adopt(id, s)
-	if accepted := s.last.rendered.Accepted; accepted != nil {
-		l.callback("Rendered.Accepted", accepted) // if it panics, the renderer remembers nothing
-	}
-	without := slices.DeleteFunc(slices.Clone(s.last.excluded), func(r Resource) bool { return s.last.left.stands(r.identity()).object != nil })
-	return &validated{id: id, config: cfg, origins: s.last.rendered.Origins, at: time.Now(), without: without, aside: s.last.aside, made: made, deployed: s.last.rendered.Deployed}
-}
-
 func andMore(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" and %d more", n)
-}
-
-// attempt is one render and its validation, without some resources.
-type attempt struct {
-	excluded []Resource
-	left     *Excluded
-	aside    int          // how many of these are left out only until they are tried
-	rendered *Rendered    // after a failed render: nil, or with Origins alone
-	err      *ConfigError // nil: the configuration is valid
-	verdict  bool         // the error is about resources or templates: without some resources it may be gone
-
-	renderTook, validateTook time.Duration
-}
-
-// attempt renders and validates. If contents of the renderer may be the cause, such as
-// fetched ones, it tries again without them: no resource is at fault then.
-func (l *Loop) attempt(ctx context.Context, leave leaving) *attempt {
-	for range 2 {
-		a := l.tryOnce(ctx, leave)
-		if a.err == nil || !a.verdict || !l.settled(a.rendered, a.err) {
-			return a
-		}
-	}
-	return l.tryOnce(ctx, leave)
-}
-
-// leaving names the resources that an attempt leaves out, and the versions in their place.
-type leaving struct {
-	resources []Resource
-	before    map[identity]version
-	closed    *closed
-	bare      map[identity]bool
 }
 
 // settled tells the renderer whether a configuration is deployed or refused. It reports
@@ -201,48 +128,6 @@ func (l *Loop) settled(r *Rendered, outcome error) (again bool) {
 		return false
 	}
 	return l.callback("Settler.Settle", func() { again = settler.Settle(r.Config, outcome) }) && again
-}
-
-func (l *Loop) tryOnce(ctx context.Context, leave leaving) *attempt {
-	a := &attempt{excluded: leave.resources, left: newExcluded(leave.resources)}
-	a.left.before, a.left.closed, a.left.bare = leave.before, leave.closed, leave.bare
-	if !a.left.Empty() {
-		ctx = a.left.in(ctx)
-	}
-	began := time.Now()
-	var err error
-	a.rendered, err = l.render(ctx)
-	a.renderTook = time.Since(began)
-	if err != nil {
-		a.fail(ctx, l.live.Load().RenderTimeout, "render", err)
-	} else if l.opts.Validator != nil {
-		validating := time.Now()
-		err = Guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
-		a.validateTook = time.Since(validating)
-		if err != nil {
-			a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
-		}
-	}
-	if a.err == nil {
-		l.longest, l.rendered = max(l.longest, a.validateTook), a.renderTook
-	}
-	l.attempts++
-	eventbus.Publish(l.bus, AttemptCompleted{ID: l.lastID, Excluded: len(a.excluded), At: began,
-		RenderTook: a.renderTook, ValidateTook: a.validateTook, Err: a.failure()})
-	return a
-}
-
-func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
-	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
-	defer cancel()
-	err = Guard(func() (err error) {
-		rendered, err = l.opts.Renderer.Render(ctx)
-		return err
-	})
-	if err == nil && (rendered == nil || rendered.Config == nil) {
-		err = errors.New("the renderer returned no configuration")
-	}
-	return rendered, err
 }
 
 // reportRender publishes what an attempt rendered, if anything.

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -73,7 +72,7 @@ func TestOneBadBatchIsAFewLines(t *testing.T) {
 				w.put("evil", fmt.Sprintf("s%d", i), text)
 			}
 		}
-		play(t, Options{Renderer: w, Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+		play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
 			all("fine")
 			s.Trigger("start")
 			pass(10 * time.Second)
@@ -159,15 +158,4 @@ func TestARefusalThatMovesIsNoNews(t *testing.T) {
 		require.Equal(t, []string{"refused: Ingress shop/web (web.yaml:1): spec: no"}, sentences(eventsOf[ResourceRefused](s)))
 		require.Equal(t, "web.yaml:5", s.State().Refused[0].Source)
 	})
-}
-
-// TestWhatIsOnlySetAsideHasNoLine: nobody is told of its end, so nobody is told that
-// another version of it is served.
-func TestWhatIsOnlySetAsideHasNoLine(t *testing.T) {
-	l, err := New(Options{Renderer: RendererFunc(func(context.Context) (*Rendered, error) { return nil, nil })})
-	require.NoError(t, err)
-	r := Resource{Kind: "Ingress", Namespace: "shop", Name: "web"}
-	l.quarantine.setAside(r, version{Resource: r}, time.Now())
-	l.stands(1, l.quarantine.rulings[r.identity()], version{})
-	require.Empty(t, l.quarantine.news)
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/internal/phrase"
+	"github.com/hapticsdk/haptic/internal/rendering"
 )
 
 // validated is the one value that travels from validation to deployment: the loop deploys
@@ -15,8 +16,9 @@ type validated struct {
 	config  *dataplane.Config
 	origins Origins // may be nil
 	at      time.Time
-	without []Resource // quarantined resources that it lacks
-	aside   int        // how many are left out only until they are tried
+	objects rendering.Objects // that it was made of; nil without a View
+	without []rendering.Key   // quarantined objects that it lacks
+	aside   int               // how many are left out only until they are tried
 	made    TemplateRendered
 
 	deployed func(term uint64) // of its [Rendered]

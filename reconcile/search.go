@@ -1,390 +1,366 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/panics"
+	"github.com/hapticsdk/haptic/internal/rendering"
+	"github.com/hapticsdk/haptic/reconcile/internal/quarantine"
 )
 
-// fail finds out which resources and template lines a failure comes from.
-func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var origins Origins
-	var cfg *dataplane.Config
-	if a.rendered != nil {
-		origins, cfg = a.rendered.Origins, a.rendered.Config
-	}
-	_ = Guard(func() error { a.err = Blame(ctx, stage, err, cfg, origins); return nil })
-	if a.err == nil { // the origins panicked
-		a.err = &ConfigError{Stage: stage, Err: err}
-	}
-	a.verdict = isVerdict(err)
+// attempt is one render and its validation.
+type attempt struct {
+	newest   rendering.Objects // as they were; nil without a View
+	objects  rendering.Objects // that it read
+	held     int               // of them are held back
+	rendered *Rendered         // after a failed render: nil, or with Origins alone
+	err      *ConfigError      // nil: the configuration is valid
+	verdict  bool              // the error is about resources or templates: without some resources it may be gone
+
+	renderTook, validateTook time.Duration
 }
 
-// search looks for the resources without which the configuration is valid.
-type search struct {
-	loop    *Loop
-	start   []Resource // left out from the beginning
-	due     []Resource // resources that this search tries; nil: none
-	proven  bool       // the current configuration is valid without due
-	began   time.Time
-	blamed  []culprit
-	aside   []Resource           // left out until they are tried, not known to be at fault
-	closed  *closed              // namespaces whose changes are all left out; nil: none
-	bare    map[identity]bool    // left out without a replacement: the earlier version is at fault, too
-	olds    map[Resource]bool    // earlier versions among the suspects of halve
-	good    map[identity]version // resources of the last valid configuration; nil: not read yet
-	last    *attempt
-	why     string // why no resource is at fault
-	tired   bool   // it ended after QuarantineTries rounds
-	yielded bool   // this try ended early, because a reconciliation waits
-	short   bool   // this try ended in the middle of an attempt
-
-	restarts int // of halving, because more changed meanwhile
-
-	cut     *attempt // the attempt that took longer than the leash
-	hung    int      // number of such attempts
-	hangs   Fault    // the fault of the last of them
-	patient bool     // attempts have no leash any more
-
-	spoilt    bool // something bad of another namespace broke this try
-	undecided bool // it is not known which of due is at fault
-}
-
-func (s *search) excluded() []Resource {
-	more := slices.Clone(s.aside)
-	for _, c := range s.blamed {
-		more = append(more, c.resource)
-	}
-	all := slices.Clone(s.start)
-	known := newExcluded(all).resources
-	for _, r := range more {
-		if id := r.identity(); !known[id] {
-			known[id] = true
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
-// futile reports whether this try found all its resources at fault again.
-func (s *search) futile() bool {
-	return len(s.due) > 0 && !slices.ContainsFunc(s.due, func(r Resource) bool { return indexOf(s.blamed, r.identity()) < 0 })
-}
-
-// caught reports whether this try found some of its resources at fault.
-func (s *search) caught() bool {
-	return slices.ContainsFunc(s.due, func(r Resource) bool { return indexOf(s.blamed, r.identity()) >= 0 })
-}
-
-// run leaves out more and more until the configuration is valid, and returns the first
-// attempt. Each round leaves out all resources known to be at fault, and changes beside
-// them. If no line names a resource, the round finds one by leaving out halves.
-func (s *search) run(ctx context.Context) (first *attempt) {
-	q := &s.loop.quarantine
-	s.began = time.Now()
-	s.bare = map[identity]bool{}
-	first = s.without(ctx, nil)
-	s.last = first
-	s.isolate(ctx)
-	if s.last.err == nil || !s.last.verdict || s.loop.opts.NoQuarantine {
-		return first
-	}
-	key := fmt.Sprintf("%s of %d", s.last.key(), len(s.known(ctx))) // with more resources the answer may differ
-	if q.gaveUp == key {
-		s.why = q.why
-		return first
-	}
-	for round := 0; s.last.err != nil && s.last.verdict && ctx.Err() == nil; round++ {
-		if s.tired = round == s.loop.opts.QuarantineTries; s.tired {
-			break
-		}
-		steps := s.steps()
-		culprits := s.culprits(ctx)
-		s.why = s.whyTemplates(ctx, culprits)
-		if s.why == "" && len(culprits) == 0 && s.steps() == steps {
-			if s.why = s.whyRenderer(ctx, s.last); s.why == "" {
-				culprits = s.unnamed(ctx)
-			}
-		}
-		if s.isolate(ctx) {
-			continue
-		}
-		if s.why != "" {
-			q.gaveUp, q.why = key, s.why
-		}
-		s.setAside(ctx, culprits)
-		if s.why != "" || len(culprits) == 0 && s.steps() == steps {
-			break
-		}
-		s.blame(ctx, culprits)
-		waits := len(s.due) > 0 && len(s.loop.wake) > 0
-		if s.yielded = waits && (s.caught() || !s.proven); s.yielded || s.futile() {
-			break
-		}
-		if s.last.err != nil {
-			s.last = s.without(ctx, nil)
-			s.isolate(ctx)
-		}
-	}
-	return first
-}
-
-// blame leaves out culprits, from the next attempt on. If a resource is left out without a
-// replacement already, its absence may be their fault.
-func (s *search) blame(ctx context.Context, culprits []culprit) {
-	i := slices.IndexFunc(s.blamed, func(c culprit) bool { return s.before(ctx, c.resource).object == nil })
-	for _, c := range culprits {
-		if i >= 0 {
-			c.after = s.blamed[i].resource.identity()
-		}
-		s.blamed = append(s.blamed, c)
-	}
-}
-
-// steps grows with what is left out beside the resources at fault.
-func (s *search) steps() int { return len(s.aside) + s.closed.len() + len(s.bare) }
-
-// culprits returns, for each fault, the innermost resource being rendered that may be at
-// fault.
-func (s *search) culprits(ctx context.Context) (culprits []culprit) {
-	out := newExcluded(s.excluded()).resources
-	found := map[identity]bool{}
-	for _, f := range s.last.err.Faults {
-		r, ok := s.atFault(ctx, f, out)
-		switch {
-		case !ok:
-			continue
-		case s.last.stands(r):
-			s.strip(r)
-			continue
-		}
-		// The line is still wrong without an inner resource: the outer one is at fault.
-		s.blamed = slices.DeleteFunc(s.blamed, func(c culprit) bool {
-			return c.resource != r && c.fault.still(f) && slices.Contains(c.fault.Resources, r)
-		})
-		if s.proven && r.Namespace != s.due[0].Namespace {
-			s.spoil(ctx, r)
-		} else if !found[r.identity()] {
-			found[r.identity()] = true
-			culprits = append(culprits, culprit{resource: r, fault: f})
-		}
-	}
-	return culprits
-}
-
-// atFault returns the innermost resource of a fault that may be at fault. One that changed
-// comes first, before those of the last valid configuration and before replacements.
-func (s *search) atFault(ctx context.Context, f Fault, out map[identity]bool) (r Resource, ok bool) {
-	var old, same Resource
-	for _, r := range slices.Backward(f.Resources) {
-		switch {
-		case s.proven && s.innocent(ctx, r): // the configuration without due is valid with it
-		case s.last.stands(r):
-			old = r
-		case out[r.identity()]: // leaving it out did not help
-		case !s.innocent(ctx, r):
-			return r, true
-		case old == Resource{} && same == Resource{}:
-			same = r
-		}
-	}
-	same = cmp.Or(same, old)
-	return same, same != Resource{}
-}
-
-// suspects returns the resources that are new or changed since the last valid configuration,
-// and not left out yet.
-func (s *search) suspects(ctx context.Context) []Resource {
-	return s.changed(ctx, s.last, s.excluded())
-}
-
-// changed returns the suspects of an attempt, without those excluded.
-func (s *search) changed(ctx context.Context, a *attempt, excluded []Resource) []Resource {
-	out := newExcluded(excluded).resources
-	return slices.DeleteFunc(a.known(ctx), func(r Resource) bool { return s.innocent(ctx, r) || out[r.identity()] })
-}
-
-// unnamed finds one resource at fault if no line names one: the only resource of a try, or
-// one found by halves.
-func (s *search) unnamed(ctx context.Context) []culprit {
-	suspects := s.suspects(ctx)
-	if !s.proven {
-		return s.halve(ctx, suspects)
-	}
-	s.spoilt = slices.ContainsFunc(suspects, func(r Resource) bool { return r.Namespace != s.due[0].Namespace })
-	s.closeAll(ctx, suspects, func(r Resource) bool { return r.Namespace != s.due[0].Namespace && among(s.start, r.Namespace) })
-	s.undecided = len(s.due) > 1
-	if s.spoilt || s.undecided {
+// made returns the rendered configuration, nil if there is none.
+func (a *attempt) made() *dataplane.Config {
+	if a.rendered == nil {
 		return nil
 	}
-	return []culprit{{resource: s.due[0], fault: s.fault(s.due[0])}}
+	return a.rendered.Config
 }
 
-// fault is what is wrong with a resource that no line names.
-func (s *search) fault(r Resource) Fault {
-	f := Fault{Message: s.last.err.Err.Error()}
-	if faults := s.last.err.Faults; len(faults) > 0 {
-		f = faults[0]
+// same reports whether two attempts failed in the same way with the same objects. a may be nil.
+func (a *attempt) same(b *attempt) bool {
+	switch {
+	case a == nil:
+		return false
+	case a.made() != nil && b.made() != nil:
+		if a.made().Hash() != b.made().Hash() {
+			return false
+		}
+	case a.err.Err.Error() != b.err.Err.Error():
+		return false
 	}
-	f.Resources = []Resource{r}
-	return f
+	return sameObjects(a.newest, b.newest)
 }
 
-// without makes an attempt that leaves out more. For an earlier version among some, it
-// leaves the resource out without a replacement.
-func (s *search) without(ctx context.Context, some []Resource) *attempt {
-	l := leaving{resources: s.excluded(), before: map[identity]version{}, closed: s.closed, bare: maps.Clone(s.bare)}
-	for _, r := range some {
-		if s.olds[r] {
-			l.bare[r.identity()] = true
-		} else {
-			l.resources = append(l.resources, r)
+func sameObjects(a, b rendering.Objects) bool {
+	n := 0
+	for obj := range a.All() {
+		n++
+		if key, ok := keyOf(obj); !ok || !quarantine.Same(obj, b.Get(key)) {
+			return false
 		}
 	}
-	for _, r := range l.resources {
-		if v := s.before(ctx, r); v.object != nil {
-			l.before[r.identity()] = v
+	for range b.All() {
+		n--
+	}
+	return n == 0
+}
+
+// noView stands for a View if there is none: nothing can be held back.
+type noView struct{}
+
+func (noView) Newest() rendering.Objects { return nil }
+func (noView) Show(rendering.Objects)    {}
+
+// renderAndValidate makes a valid configuration, if necessary with some objects as they were
+// before. It adds to the changes of quarantine.
+func (l *Loop) renderAndValidate(ctx context.Context, id uint64, changes []quarantine.Change) (*validated, error) {
+	newest := l.view.Newest()
+	if newest == nil {
+		a := l.attempt(ctx, nil, 0)
+		if a.err != nil {
+			if !l.opts.NoQuarantine && l.Quarantines(a.err) {
+				a.err.Why = "no resource can be quarantined: set reconcile.Options.View"
+			}
+			return nil, l.gives(ctx, id, a)
+		}
+		return l.found(id, a, changes), nil
+	}
+	s := l.quarantine.Begin(newest, time.Now())
+	changes = append(changes, s.Gone...)
+	first := l.bounded(ctx, s)
+	a, again := first, first.err != nil && !l.gaveUp.same(first)
+	for again && a.err != nil && a.verdict && ctx.Err() == nil {
+		if again = s.Failed(faultsOf(a.err)); again {
+			a = l.bounded(ctx, s)
 		}
 	}
-	if !s.maySetAside() || s.patient || s.loop.opts.NoQuarantine {
-		return s.loop.attempt(ctx, l)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
 	}
-	bounded, end := context.WithTimeout(ctx, s.loop.leash())
+	if a.err != nil {
+		l.tellQuarantine(id, changes)
+		if s.Why == "" && l.gaveUp.same(first) {
+			s.Why = l.gaveUpAs
+		} else if a.verdict {
+			l.gaveUp, l.gaveUpAs = first, s.Why
+		}
+		first.err.Why = s.Why
+		return nil, l.gives(ctx, id, first)
+	}
+	l.gaveUp = nil
+	changes = append(changes, s.Valid(a.objects, time.Now())...)
+	if l.Validated() == nil {
+		a, changes = l.admit(ctx, a, changes)
+	}
+	if first.err != nil {
+		l.reportFailure(id, first)
+	}
+	return l.found(id, a, changes), nil
+}
+
+// gives reports a reconciliation that made nothing valid.
+func (l *Loop) gives(ctx context.Context, id uint64, first *attempt) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	l.reportRender(id, first)
+	l.reportFailure(id, first)
+	return first.err
+}
+
+// found makes a validated configuration of an attempt.
+func (l *Loop) found(id uint64, a *attempt, changes []quarantine.Change) *validated {
+	made := l.reportRender(id, a)
+	cfg := a.rendered.Config
+	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: a.validateTook})
+	l.tellQuarantine(id, changes)
+	if accepted := a.rendered.Accepted; accepted != nil {
+		l.callback("Rendered.Accepted", accepted) // if it panics, the renderer remembers nothing
+	}
+	aside := 0
+	for _, h := range l.quarantine.All() {
+		if h.Status == quarantine.HeldBack {
+			aside++
+		}
+	}
+	return &validated{id: id, config: cfg, origins: a.rendered.Origins, objects: a.objects, at: time.Now(), without: without(l.quarantine), aside: aside, made: made, deployed: a.rendered.Deployed}
+}
+
+// leash is the least time that an attempt with changes may take. Without a valid configuration
+// only the time-outs bound an attempt.
+const leash = time.Second
+
+// leash returns how long an attempt may take: the constant leash or, if longer, twice the
+// sum of the longest validation of a valid configuration and the last valid render.
+func (l *Loop) leash() time.Duration { return max(leash, 2*(l.longest+l.rendered)) }
+
+// bounded makes an attempt of a search. Changes that make a template or haproxy hang would
+// otherwise hold up all others until the time-out, each time.
+func (l *Loop) bounded(ctx context.Context, s *quarantine.Search) *attempt {
+	if l.opts.NoQuarantine || !l.quarantine.Proven() || s.Closed() {
+		a := l.attempt(ctx, s.Objects(), s.Held())
+		a.newest = s.Newest
+		return a
+	}
+	limit := l.leash()
+	bounded, end := context.WithTimeout(ctx, limit)
 	defer end()
-	a := s.loop.attempt(bounded, l)
-	if a.err != nil && !a.verdict && bounded.Err() != nil && ctx.Err() == nil {
-		s.cut = a
-		a.err.Err = fmt.Errorf("the attempt took longer than %s, and the controller tries the changed resources separately: %w", s.loop.leash(), a.err.Err)
+	a := l.attempt(bounded, s.Objects(), s.Held())
+	a.newest = s.Newest
+	if a.err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		a.verdict = true
+		f := tooLong(a, limit, fmt.Sprintf(" since it changed: the controller sets it aside and tries it separately for up to %s", l.live.Load().RenderTimeout))
+		a.err = &ConfigError{Stage: a.err.Stage, Faults: []Fault{f}, Err: a.err.Err}
 	}
 	return a
 }
 
-// hostile closes namespaces that have suspects and changed during the search, and reports
-// whether it closed any.
-func (s *search) hostile(ctx context.Context, meanwhile, suspects []Resource) bool {
-	return s.closeAll(ctx, meanwhile, func(r Resource) bool { return s.maySetAside() && among(suspects, r.Namespace) })
+// attempt renders and validates. If contents of the renderer may be the cause, such as
+// fetched ones, it tries again without them: no resource is at fault then.
+func (l *Loop) attempt(ctx context.Context, objects rendering.Objects, held int) *attempt {
+	for range 2 {
+		a := l.tryOnce(ctx, objects, held)
+		if a.err == nil || !a.verdict || !l.settled(a.rendered, a.err) {
+			return a
+		}
+	}
+	return l.tryOnce(ctx, objects, held)
 }
 
-// halve finds one resource at fault by leaving out halves of the suspects. If that is
-// enough, it sets aside those that were at fault before. After searchPatience it sets aside
-// the rest of a namespace.
-func (s *search) halve(ctx context.Context, suspects []Resource) []culprit {
-	old := slices.DeleteFunc(slices.Clone(suspects), func(r Resource) bool { return !s.offended(r) })
-	if s.maySetAside() && len(old) > 0 {
-		if a := s.without(ctx, old); a.err == nil {
-			s.last, s.aside = a, append(s.aside, old...)
-			return nil
+func (l *Loop) tryOnce(ctx context.Context, objects rendering.Objects, held int) *attempt {
+	a := &attempt{objects: objects, held: held}
+	if objects != nil {
+		l.view.Show(objects)
+	}
+	began := time.Now()
+	var err error
+	a.rendered, err = l.render(ctx)
+	a.renderTook = time.Since(began)
+	if err != nil {
+		a.fail(ctx, l.live.Load().RenderTimeout, "render", err)
+	} else if l.opts.Validator != nil {
+		validating := time.Now()
+		err = panics.Guard(func() error { return l.opts.Validator.Validate(ctx, a.rendered.Config) })
+		a.validateTook = time.Since(validating)
+		if err != nil {
+			a.fail(ctx, l.live.Load().RenderTimeout, "validate", err)
 		}
 	}
-	suspects, valid := s.withoutAll(ctx, suspects)
-	few, enough := 0, len(suspects) // to leave out
-	if valid == nil && s.why != "" {
-		suspects, valid = s.withoutOld(ctx, suspects)
-		few, enough = enough, len(suspects)
+	if a.err == nil {
+		l.longest, l.rendered, l.took = max(l.longest, a.validateTook), a.renderTook, a.renderTook+a.validateTook
 	}
-	if valid == nil {
-		return nil
+	l.attempts++
+	done := AttemptCompleted{ID: l.lastID, Excluded: held, At: began, RenderTook: a.renderTook, ValidateTook: a.validateTook}
+	if a.err != nil {
+		done.Err = a.err
 	}
-	for enough-few > 1 {
-		n := (few + enough) / 2
-		if namespace := suspects[n].Namespace; namespace != "" && s.impatient() {
-			if n = border(suspects, few, n, enough); n == few {
-				s.close(ctx, namespace)
-				s.bare[bareSpace(namespace)] = s.olds[suspects[n]] || s.bare[bareSpace(namespace)]
-				return nil
-			}
-		}
-		a := s.without(ctx, suspects[:n])
-		if a.err != nil && !a.verdict {
-			return nil
-		}
-		meanwhile := slices.DeleteFunc(s.changed(ctx, a, a.excluded), func(r Resource) bool { return slices.Contains(suspects, r) })
-		switch {
-		case len(meanwhile) > 0: // these may decide, and not the other suspects
-			if s.restarts++; s.restarts > s.loop.opts.QuarantineTries || s.hostile(ctx, meanwhile, suspects) {
-				return nil
-			}
-			changed := newExcluded(meanwhile).resources
-			suspects = slices.DeleteFunc(suspects, func(r Resource) bool { return changed[r.identity()] })
-			return s.halve(ctx, slices.Concat(suspects, meanwhile))
-		case a.err == nil:
-			enough, valid = n, a
-		default:
-			few = n
-		}
-	}
-	found := culprit{resource: suspects[enough-1], fault: s.fault(suspects[enough-1])}
-	if s.olds[found.resource] {
-		s.strip(found.resource)
-		return nil
-	}
-	if enough == 1 {
-		s.last = valid
-	}
-	return []culprit{found}
+	eventbus.Publish(l.bus, done)
+	return a
 }
 
-// withoutAll returns a valid attempt without all suspects and without later changes; nil if
-// there is none.
-func (s *search) withoutAll(ctx context.Context, suspects []Resource) (all []Resource, valid *attempt) {
-	byNamespace(suspects)
-	s.olds = nil
-	if len(suspects) == 0 {
-		s.why = "no resource is known to be at fault: correct the templates"
-		return nil, nil
+// fail finds out which resources and template lines a failure comes from.
+func (a *attempt) fail(ctx context.Context, timeout time.Duration, stage string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	a.err = a.rendered.Explain(ctx, stage, err)
+	a.verdict = isVerdict(err)
+}
+
+func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
+	defer cancel()
+	err = panics.Guard(func() (err error) {
+		rendered, err = l.opts.Renderer.Render(ctx)
+		return err
+	})
+	if err == nil && (rendered == nil || rendered.Config == nil) {
+		err = errors.New("the renderer returned no configuration")
 	}
-	valid = s.without(ctx, suspects)
-	for range s.loop.opts.QuarantineTries {
-		if valid.err == nil || !valid.verdict {
+	return rendered, err
+}
+
+// admit tries what a search held back, before the first configuration is deployed. Afterwards
+// the trials run in the background.
+func (l *Loop) admit(ctx context.Context, valid *attempt, changes []quarantine.Change) (*attempt, []quarantine.Change) {
+	a, begun := valid, time.Now()
+	for ctx.Err() == nil && time.Since(begun) < startPatience {
+		t := l.quarantine.Trial(begun)
+		if t == nil {
 			break
 		}
-		meanwhile := s.changed(ctx, valid, valid.excluded)
-		if len(meanwhile) == 0 {
-			s.why = cmp.Or(s.whyRenderer(ctx, valid), "the configuration is invalid without the changed resources, too: correct the templates")
-			return suspects, nil
+		bounded, end := context.WithTimeout(ctx, l.leash())
+		a = l.attempt(bounded, t.Objects(), len(l.quarantine.All())-len(t.Keys))
+		end()
+		changes = append(changes, l.outcome(a, t, l.leash(), "")...)
+	}
+	if a.err != nil { // the renderer is to remember what is valid
+		a = l.attempt(ctx, l.quarantine.Good(), len(l.quarantine.All()))
+	}
+	if a.err != nil {
+		a = valid
+	}
+	return a, changes
+}
+
+// outcome tells quarantine how a trial ended.
+func (l *Loop) outcome(a *attempt, t *quarantine.Trial, limit time.Duration, then string) []quarantine.Change {
+	now := time.Now()
+	switch {
+	case a.err == nil:
+		return t.Passed(now)
+	case a.verdict:
+		return t.Failed(faultsOf(a.err), now)
+	case len(t.Keys) > 1:
+		t.Cut(now)
+		return nil
+	}
+	return t.Failed([]quarantine.Fault{{About: tooLong(a, limit, then)}}, now)
+}
+
+// trialPatience is how long a trial may hold up a reconciliation. If twice the time of the
+// attempts before is longer, that counts.
+const trialPatience = 500 * time.Millisecond
+
+// startPatience bounds the trials before the first configuration is deployed: until then, what
+// a search set back in one step is not served.
+const startPatience = 10 * time.Second
+
+// hangPause is how long what hung before waits for a moment without other changes.
+const hangPause = 30 * time.Second
+
+// trials tries what is held back and due. It stops when a reconciliation is asked for. It
+// returns the newest configuration that it made, or nil.
+func (l *Loop) trials(ctx context.Context, patience time.Duration) (newest *validated) {
+	for begun := time.Now(); ctx.Err() == nil; {
+		t := l.quarantine.Trial(begun)
+		if t == nil || t.Hangs && len(l.wake) > 0 && time.Since(l.hung) < hangPause {
+			break
 		}
-		if s.hostile(ctx, meanwhile, suspects) {
-			return nil, nil // it changes faster than the search
+		if t.Hangs {
+			l.hung = time.Now()
 		}
-		suspects = append(suspects, meanwhile...)
-		byNamespace(suspects)
-		valid = s.without(ctx, suspects)
+		if v := l.trial(ctx, t, patience); v != nil {
+			newest = v
+		}
+		if len(l.wake) > 0 {
+			break
+		}
 	}
-	if valid.err != nil {
-		return nil, nil
-	}
-	return suspects, valid
+	return newest
 }
 
-func byNamespace(all []Resource) {
-	slices.SortStableFunc(all, func(a, b Resource) int { return strings.Compare(a.Namespace, b.Namespace) })
+// trial renders and validates once more with some of what is held back. If that is valid, it
+// returns the configuration, otherwise nil. A failed trial is an unchanged reconciliation.
+func (l *Loop) trial(ctx context.Context, t *quarantine.Trial, patience time.Duration) *validated {
+	reasons := []string{"a try of " + t.Keys[0].Kind + " " + t.Keys[0].Namespace + "/" + t.Keys[0].Name + andMore(len(t.Keys)-1)}
+	id, start := l.begin(reasons)
+	if patience < leash { // a trial that was cut gets more time
+		patience = min(patience*time.Duration(1+t.Tries), leash)
+	}
+	bounded, end := l.yielding(ctx, patience)
+	if t.Others || len(t.Keys) > 1 { // the next one waits, too
+		end()
+		bounded, end = context.WithTimeout(ctx, max(patience, l.leash()))
+	}
+	a := l.attempt(bounded, t.Objects(), len(l.quarantine.All())-len(t.Keys))
+	cut := bounded.Err() != nil
+	end()
+	if ctx.Err() != nil && a.err != nil {
+		return nil
+	}
+	if cut && a.err != nil {
+		t.Cut(time.Now())
+		l.showQuarantine()
+	} else if changes := l.outcome(a, t, a.renderTook+a.validateTook, ", apart from others, too"); a.err == nil {
+		v := l.found(id, a, changes)
+		l.complete(v, reasons, start)
+		return v
+	} else {
+		l.tellTogether(id, changes)
+	}
+	l.mu.Lock()
+	hash := l.sched.newest.config.Hash()
+	l.mu.Unlock()
+	eventbus.Publish(l.bus, ReconciliationCompleted{ID: id, Hash: hash, Unchanged: true, Took: time.Since(start), Reasons: reasons, Attempts: l.attempts})
+	return nil
 }
 
-// among reports whether some resources include one of a namespace.
-func among(some []Resource, namespace string) bool {
-	return slices.ContainsFunc(some, func(r Resource) bool { return r.Namespace == namespace })
-}
-
-// border returns where the namespace of a suspect ends. If that is not before enough, it
-// returns where the namespace begins.
-func border(suspects []Resource, few, n, enough int) int {
-	namespace, end := suspects[n].Namespace, n
-	for end < enough && suspects[end].Namespace == namespace {
-		end++
+// yielding returns a context that ends when a reconciliation waits, but not before patience
+// is over.
+func (l *Loop) yielding(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(patience, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if ctx.Err() != nil {
+			return
+		}
+		if l.hurry = cancel; len(l.wake) > 0 {
+			cancel()
+		}
+	})
+	return ctx, func() {
+		timer.Stop()
+		cancel()
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.hurry = func() {}
 	}
-	if end < enough {
-		return end
-	}
-	for n > few && suspects[n-1].Namespace == namespace {
-		n--
-	}
-	return n
 }

@@ -20,7 +20,6 @@ type templated struct {
 	engine *templating.Engine
 	vars   map[string]any
 	items  []*networkingv1.Ingress // nil: no entry is rendered for items
-	owners []any                   // of what is in vars
 }
 
 // part is what one entry, or an item of one, wrote.
@@ -98,21 +97,13 @@ func (o *templatedOrigins) Origin(ctx context.Context, at dataplane.Position) (O
 			return Origin{}, err
 		}
 		wrote := traced.Origin(line)
-		origin := Origin{TemplateLine{File: wrote.File, Line: wrote.Line, Column: wrote.Column, Text: wrote.Text}, wrote.Owners}
-		if p.item != nil && len(ResourcesOf(origin.Owners)) == 0 {
+		origin := Origin{TemplateLine: TemplateLine{File: wrote.File, Line: wrote.Line, Column: wrote.Column, Text: wrote.Text}, Owners: wrote.Owners}
+		if p.item != nil && len(resourcesOf(origin.Owners)) == 0 {
 			origin.Owners = []any{p.item}
 		}
 		return origin, nil
 	}
 	return Origin{}, nil
-}
-
-func (o *templatedOrigins) Owners(context.Context) ([]any, error) {
-	all := o.owners
-	for _, item := range o.items {
-		all = append(all, item)
-	}
-	return all, nil
 }
 
 // templateError is an error of a render, as the loop knows it.
@@ -123,7 +114,7 @@ func (e *templateError) Unwrap() error { return e.error }
 func (e *templateError) Origins() iter.Seq2[Origin, string] {
 	return func(yield func(Origin, string) bool) {
 		for _, t := range templating.Errors(e.error) {
-			if !yield(Origin{TemplateLine{File: t.File, Line: t.Line, Column: t.Column, Text: t.Text}, t.Owners}, t.Message) {
+			if !yield(Origin{TemplateLine: TemplateLine{File: t.File, Line: t.Line, Column: t.Column, Text: t.Text}, Owners: t.Owners}, t.Message) {
 				return
 			}
 		}

@@ -90,7 +90,8 @@ type controller struct {
 	pages       []dataplane.File // of -error-pages
 	operator    operator
 	model       *ingress.Model                      // of the renders
-	feed        atomic.Pointer[k8swatch.Feed]       // its resources
+	feed        *k8swatch.Feed                      // its resources
+	view        *k8swatch.View                      // what renders read
 	previous    atomic.Pointer[*dataplane.Config]   // the next render makes another model, which knows this configuration
 	addresses   endpoints.Addresses                 // see addresses.go
 	instancesAt atomic.Pointer[endpoints.Addresses] // addresses, with those of the current instances
@@ -132,6 +133,7 @@ func (c *controller) newLoop() (err error) {
 	}
 	opts := reconcile.Options{
 		Renderer:  c.templates,
+		View:      c.view,
 		Validator: &validate.Validator{Layout: c.targets.Layout, User: dataplane.DefaultUser(), Logger: c.log},
 		Targets:   c.targets.OnThisHost(), Bus: c.bus, NoQuarantine: c.cfg.noQuarantine, BeginTerm: c.beginTerm,
 	}
@@ -274,8 +276,8 @@ func (c *controller) migrate(ctx context.Context) error {
 			return err
 		}
 		all := c.watchers.Snapshot()
-		ingresses, services := read[*networkingv1.Ingress](ctx, all, c.ingresses), read[*corev1.Service](ctx, all, c.services)
-		secrets := read[*corev1.Secret](ctx, all, slices.Concat(c.secrets, c.opaque))
+		ingresses, services := read[*networkingv1.Ingress](all, c.ingresses), read[*corev1.Service](all, c.services)
+		secrets := read[*corev1.Secret](all, slices.Concat(c.secrets, c.opaque))
 		_, err := fmt.Fprint(c.out, migrate.Report(ingresses.list(), services.list(), secrets.single))
 		return err
 	})

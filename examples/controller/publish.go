@@ -115,9 +115,9 @@ func (c *controller) statuses(routes *ingress.Routes) iter.Seq[status.Item] {
 			served[ing.UID] = true
 		}
 		all := c.watchers.Snapshot()
-		ours := ingress.Ours(k8swatch.Read[*networkingv1.IngressClass](context.Background(), all.Of(c.classes)).List())
+		ours := ingress.Ours(k8swatch.Read[*networkingv1.IngressClass](all.Of(c.classes)).List())
 		resource, is := networkingv1.SchemeGroupVersion.WithResource("ingresses"), c.status.status()
-		for _, ing := range read[*networkingv1.Ingress](context.Background(), all, c.ingresses).list() {
+		for _, ing := range read[*networkingv1.Ingress](all, c.ingresses).list() {
 			item := status.Item{Resource: resource, Namespace: ing.Namespace, Name: ing.Name, UID: ing.UID, Status: is, Unserved: !served[ing.UID]}
 			if ours(ing) && !yield(item) {
 				return

@@ -58,7 +58,7 @@ spec: {ingressClassName: theirs}
 		t.Fatal(err)
 	}
 	routes := &ingress.Routes{}
-	for _, ing := range read[*networkingv1.Ingress](ctx, c.watchers.Snapshot(), c.ingresses).list() {
+	for _, ing := range read[*networkingv1.Ingress](c.watchers.Snapshot(), c.ingresses).list() {
 		if ing.Name != "bad" {
 			routes.Exact = append(routes.Exact, &ingress.Path{Ingress: ing})
 		}

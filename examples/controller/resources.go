@@ -26,6 +26,7 @@ import (
 func (c *controller) newWatchers() (err error) {
 	// The loop already holds back renders: one hold is enough.
 	c.watchers = observe.NewGroup(c.bus, &k8swatch.GroupOptions{Debounce: -1, OnChange: c.changed, Logger: c.log})
+	c.view = k8swatch.NewView(c.watchers.Snapshot)
 	add := func(resource schema.GroupVersionResource, opts k8swatch.Options) *k8swatch.Watcher {
 		opts.Logger = c.log
 		w, e := k8swatch.New(c.source.Source, resource, &opts)
@@ -61,7 +62,7 @@ func (c *controller) newWatchers() (err error) {
 // none. Its first render reads all resources.
 func (c *controller) newModel(previous *dataplane.Config) {
 	g := derive.New()
-	feed := k8swatch.NewFeed(g, c.watchers)
+	feed := k8swatch.NewFeed(g, c.view)
 	c.model = ingress.NewModel(g, ingress.Inputs{
 		Ingresses: k8swatch.Input[*networkingv1.Ingress](feed, "Ingress", c.ingresses...),
 		Classes:   k8swatch.Input[*networkingv1.IngressClass](feed, "IngressClass", c.classes),
@@ -74,7 +75,7 @@ func (c *controller) newModel(previous *dataplane.Config) {
 	}, ingress.Options{
 		Limits: c.cfg.limits, Shared: c.cfg.sharedHosts, SpareServers: c.cfg.spareSlots, ExpiryWarning: c.cfg.expiryWarning, AnyTime: c.ofCase,
 	}, previous)
-	c.feed.Store(feed)
+	c.feed = feed
 }
 
 // input makes the routes of all watched resources at one instant, for one render.
@@ -83,7 +84,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 		c.newModel(*previous)
 	}
 	model := c.model
-	all := c.feed.Load().Fill(ctx)
+	all := c.feed.Fill()
 	operator, addresses := c.serving(all)
 	model.Operator.Set(struct{}{}, operator)
 	model.Addresses.Set(struct{}{}, addresses)
@@ -106,9 +107,7 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 
 // changed receives the changes of watched resources. Its calls do not overlap.
 func (c *controller) changed(_ context.Context, changes k8swatch.Changes) error {
-	if feed := c.feed.Load(); feed != nil {
-		feed.Changed(changes)
-	}
+	c.view.Changed(changes)
 	c.loop.Trigger(changes.String())
 	return nil
 }
@@ -123,7 +122,7 @@ func (c *controller) beginTerm(ctx context.Context) {
 		c.log.Warn("the new leader could not read all resources again: some objects may be older than what is deployed", "error", err)
 	}
 	cancel()
-	c.feed.Load().Reread()
+	c.view.Reread()
 	bounded, cancel = context.WithTimeout(ctx, kit.SyncTimeout)
 	defer cancel()
 	if previous, _ := c.targets.Current(bounded); ingress.HasHosts(previous) { // otherwise the instance is new
@@ -145,9 +144,9 @@ func (w watched) count(s *k8swatch.GroupSnapshot) (n int) {
 // objects are the objects of one kind at one instant, by namespace.
 type objects[T k8swatch.Object] []k8swatch.Reader[T]
 
-func read[T k8swatch.Object](ctx context.Context, all *k8swatch.GroupSnapshot, of watched) (o objects[T]) {
+func read[T k8swatch.Object](all *k8swatch.GroupSnapshot, of watched) (o objects[T]) {
 	for _, w := range of {
-		o = append(o, k8swatch.Read[T](ctx, all.Of(w)))
+		o = append(o, k8swatch.Read[T](all.Of(w)))
 	}
 	return o
 }

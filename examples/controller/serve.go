@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -146,7 +145,7 @@ func (c *controller) serving(all *k8swatch.GroupSnapshot) (*ingress.Operator, *e
 	now, cfg := operator{rules: c.endpointRules()}, &c.cfg.serve
 	if c.configMaps != nil {
 		namespace, name, _ := strings.Cut(cfg.tcp, "/")
-		now.cm = k8swatch.Read[*corev1.ConfigMap](context.Background(), all.Of(c.configMaps)).GetSingle(namespace, name)
+		now.cm = k8swatch.Read[*corev1.ConfigMap](all.Of(c.configMaps)).GetSingle(namespace, name)
 	}
 	if last := c.operator; last.Operator == nil || last.cm != now.cm || last.rules != now.rules {
 		now.Operator = &ingress.Operator{Certificate: cfg.certificate, Backend: cfg.backend, ExternalName: cfg.externalName}

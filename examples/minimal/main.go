@@ -70,6 +70,8 @@ func run(ctx context.Context, args []string, addr, state string) error {
 		return err
 	}
 
+	view := k8swatch.NewView(watched.Snapshot) // the loop holds back what breaks the configuration
+
 	// Render, validate, deploy to the HAProxy that local runs.
 	local, err := dataplane.NewLocal(dataplane.LocalOptions{Dir: state, Logger: slog.Default()})
 	if err != nil {
@@ -83,9 +85,10 @@ func run(ctx context.Context, args []string, addr, state string) error {
 	}
 	loop, err = reconcile.New(reconcile.Options{
 		Bus: bus, Targets: []reconcile.Target{local}, Validator: &validate.Validator{Layout: local.Layout(), User: dataplane.DefaultUser()},
+		View: view,
 		Renderer: &render.Templates{Engine: engine, Layout: local.Layout(), Input: func(ctx context.Context) (*render.Input, error) {
-			all := watched.Snapshot()
-			vars["backends"] = backends(services.Read(ctx, all), slices.Read(ctx, all))
+			all := view.Snapshot()
+			vars["backends"] = backends(services.Read(all), slices.Read(all))
 			return &render.Input{Vars: vars}, nil
 		}},
 	})

@@ -113,7 +113,7 @@ func newSource(ctx context.Context, g *errgroup.Group, manifests string, types *
 
 // show prints the changes. If their list is not complete it prints all routes.
 func show(ctx context.Context, out io.Writer, c k8swatch.Changes) error {
-	now := k8swatch.Read[*Route](ctx, c.Snapshot.Resource(routes))
+	now := k8swatch.Read[*Route](c.Snapshot.Resource(routes))
 	if c.More > 0 {
 		fmt.Fprintf(out, "# all %d routes\n", now.Len())
 		for r := range now.All() {

@@ -183,7 +183,7 @@ func TestWatchOwnType(t *testing.T) {
 			_, err := s.dynamic.Resource(routes).Namespace(s.ns).Create(t.Context(), watchtest.Route(s.ns, "two"), metav1.CreateOptions{})
 			s.must(err)
 			eventually(t, "another is known", w.well(k8swatch.Changes{Created: 2}, "created", "one", "two"))
-			two := k8swatch.Read[*typedRoute](t.Context(), w.bulk.Snapshot()).ByName(s.ns, "two")
+			two := k8swatch.Read[*typedRoute](w.bulk.Snapshot()).ByName(s.ns, "two")
 			one, _ := w.single.Get()
 			fetched, err := w.cached.Get(t.Context(), s.ns, "two")
 			if err != nil || len(fetched) != 1 || two.Spec.Host != "two.test" || one.Spec.Host != "one.test" || fetched[0].Spec.Host != "two.test" {

@@ -258,7 +258,7 @@ func (m *model) compare(exact bool) error {
 		return fmt.Errorf("state %+v", s)
 	}
 	snap := m.bulk.Snapshot()
-	r := k8swatch.Read[*corev1.ConfigMap](context.Background(), snap)
+	r := k8swatch.Read[*corev1.ConfigMap](snap)
 	if diff := cmp.Diff(fresh, r.List()); diff != "" {
 		return fmt.Errorf("the store is not the list (-list +store):\n%s", diff)
 	}

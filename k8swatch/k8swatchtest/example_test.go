@@ -92,7 +92,7 @@ func ExampleSource_Partition() {
 func ExampleSnapshot() {
 	test := func(t *testing.T) {
 		s := k8swatchtest.Snapshot(t, services, nil, k8swatchtest.Objects(service)...)
-		if svc := k8swatch.Read[*corev1.Service](context.Background(), s).GetSingle("shop", "web"); svc == nil || svc.Spec.Ports[0].Port != 80 {
+		if svc := k8swatch.Read[*corev1.Service](s).GetSingle("shop", "web"); svc == nil || svc.Spec.Ports[0].Port != 80 {
 			t.Errorf("%+v", svc)
 		}
 	}

@@ -211,7 +211,7 @@ func TestApplyConverts(t *testing.T) {
 		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": "shop", "name": "a"},
 	}}
 	snap := k8swatchtest.Snapshot(t, ingresses, nil, u)
-	if k8swatch.Read[*networkingv1.Ingress](t.Context(), snap).GetSingle("shop", "a") == nil || u.GetResourceVersion() != "" {
+	if k8swatch.Read[*networkingv1.Ingress](snap).GetSingle("shop", "a") == nil || u.GetResourceVersion() != "" {
 		t.Errorf("snapshot %v, object %v", snap.List(), u)
 	}
 	for name, obj := range map[string]*unstructured.Unstructured{

@@ -10,7 +10,6 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/jsonpath"
-	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // holds says why an assertion does not hold. An error says why that cannot be told.
@@ -42,7 +41,7 @@ func (p *play) valid(ctx context.Context) (string, error) {
 		if ctx.Err() != nil {
 			return "", err
 		}
-		blamed := reconcile.Blame(ctx, "validate", err, p.rendered.Config, p.rendered.Origins)
+		blamed := p.rendered.Explain(ctx, "validate", err)
 		if len(blamed.Faults) > 0 {
 			p.refused = blamed.Faults[0].Template
 		}

@@ -47,8 +47,8 @@ func caseRunner(t *testing.T, files fstest.MapFS) *Runner {
 			}
 			return &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 				values := map[string]any{"previous": "", "http": in.HTTP,
-					"services": k8swatch.Read[*corev1.Service](ctx, services.Snapshot()).List(),
-					"secrets":  k8swatch.Read[*corev1.Secret](ctx, secrets.Snapshot()).List()}
+					"services": k8swatch.Read[*corev1.Service](services.Snapshot()).List(),
+					"secrets":  k8swatch.Read[*corev1.Secret](secrets.Snapshot()).List()}
 				if in.Previous != nil {
 					values["previous"] = in.Previous.Main()
 				}

@@ -44,7 +44,7 @@ assertions:
 			return nil, err
 		}
 		return &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-			return &render.Input{Vars: map[string]any{"services": k8swatch.Read[*corev1.Service](ctx, services.Snapshot()).List()}}, nil
+			return &render.Input{Vars: map[string]any{"services": k8swatch.Read[*corev1.Service](services.Snapshot()).List()}}, nil
 		}}, nil
 	}}
 	folder, _ := templates.Sub(cases.Folder)

@@ -18,6 +18,7 @@ import (
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/panics"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
@@ -88,7 +89,7 @@ func (r *Runner) validate(ctx context.Context, cfg *dataplane.Config) error {
 		return ctx.Err()
 	}
 	defer func() { <-r.validating }()
-	return reconcile.Guard(func() error { return r.Validator.Validate(ctx, cfg) })
+	return panics.Guard(func() error { return r.Validator.Validate(ctx, cfg) })
 }
 
 // abandon is how long a case may still take after its time is over. Code that respects its
@@ -134,7 +135,7 @@ func (r *Runner) one(ctx context.Context, c *Case) Result {
 	done := make(chan Result, 1)
 	p := &play{runner: r, c: c, mask: maskOf(c), result: result}
 	go func() {
-		if err := reconcile.Guard(func() error { return p.run(ctx) }); err != nil {
+		if err := panics.Guard(func() error { return p.run(ctx) }); err != nil {
 			p.result.Error = p.mask(err.Error())
 		}
 		done <- p.result
@@ -194,7 +195,7 @@ func (p *play) prepare(ctx context.Context, fixtures []k8swatch.Object) (rendere
 		return nil, fmt.Errorf("fixtures: %w", err)
 	}
 	in := &Input{Source: source, Previous: p.c.Previous, HTTP: p.c.HTTP}
-	err = reconcile.Guard(func() error {
+	err = panics.Guard(func() error {
 		renderer, err = p.runner.Renderer(ctx, in)
 		return err
 	})
@@ -215,7 +216,7 @@ func (p *play) prepare(ctx context.Context, fixtures []k8swatch.Object) (rendere
 
 // renderOnce renders, and turns a panic into an error.
 func renderOnce(ctx context.Context, renderer reconcile.Renderer) (rendered *reconcile.Rendered, err error) {
-	err = reconcile.Guard(func() (err error) {
+	err = panics.Guard(func() (err error) {
 		rendered, err = renderer.Render(ctx)
 		return err
 	})
@@ -234,7 +235,7 @@ func (p *play) problem(ctx context.Context, a *Assertion) (problem string) {
 	if p.err != nil && a.Target != errorTarget {
 		return "the render failed: " + p.err.Error()
 	}
-	err := reconcile.Guard(func() (err error) {
+	err := panics.Guard(func() (err error) {
 		problem, err = p.holds(ctx, a)
 		return err
 	})

@@ -322,7 +322,7 @@ func (f *Follower) list(ctx context.Context, w *Wanted) ([]*corev1.Pod, error) {
 	if state := f.pods.watcher.State(); !state.Synced {
 		return nil, fmt.Errorf("pods: %w", &follow.UnreadError{What: "pods", Err: state.Err})
 	}
-	return k8swatch.Read[*corev1.Pod](context.Background(), f.pods.watcher.Snapshot()).List(), nil
+	return k8swatch.Read[*corev1.Pod](f.pods.watcher.Snapshot()).List(), nil
 }
 
 func (f *Follower) startPods(ctx context.Context, w *Wanted) (err error) {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/internal/panics"
 )
 
 // Probe is the probe that fails if a check fails.
@@ -141,7 +141,7 @@ func (c *check) ask() error {
 		one = &call{began: time.Now(), done: make(chan struct{})}
 		c.call = one
 		go func() {
-			one.err = reconcile.Guard(c.f)
+			one.err = panics.Guard(c.f)
 			c.mu.Lock()
 			c.call = nil
 			c.mu.Unlock()

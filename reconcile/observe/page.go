@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/hapticsdk/haptic/internal/panics"
 	"github.com/hapticsdk/haptic/internal/phrase"
 	"github.com/hapticsdk/haptic/internal/printable"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -93,7 +94,7 @@ func (o *Observer) page(w http.ResponseWriter, r *http.Request, vars []string) {
 	page, err := template.New("page").Funcs(d.funcs()).Parse(pageHTML)
 	var buf bytes.Buffer
 	if err == nil {
-		err = reconcile.Guard(func() error { return page.Execute(&buf, d) })
+		err = panics.Guard(func() error { return page.Execute(&buf, d) })
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/hapticsdk/haptic/internal/panics"
 	"github.com/hapticsdk/haptic/internal/printable"
-	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // DefaultAddr and DefaultMetricsAddr are the default addresses of a [Server]; the second is
@@ -290,7 +290,7 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var value any
-	if err := reconcile.Guard(func() error { value = f(); return nil }); err != nil {
+	if err := panics.Guard(func() error { value = f(); return nil }); err != nil {
 		writeJSON(w, http.StatusInternalServerError, problem{err.Error()})
 		return
 	}
@@ -301,7 +301,7 @@ func (s *Server) variable(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if expr != "" {
-		if err := reconcile.Guard(func() (err error) { value, err = field(value, expr); return err }); err != nil {
+		if err := panics.Guard(func() (err error) { value, err = field(value, expr); return err }); err != nil {
 			writeJSON(w, http.StatusBadRequest, problem{"field: " + err.Error()})
 			return
 		}
@@ -320,7 +320,7 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 	enc := json.NewEncoder(&buf)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	if err := reconcile.Guard(func() error { return enc.Encode(value) }); err != nil {
+	if err := panics.Guard(func() error { return enc.Encode(value) }); err != nil {
 		status = http.StatusInternalServerError
 		buf.Reset()
 		_ = enc.Encode(problem{err.Error()})

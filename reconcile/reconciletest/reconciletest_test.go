@@ -57,9 +57,9 @@ func compile(t *testing.T) *templating.Engine {
 }
 
 // input reads what the templates see.
-func input(w *k8swatch.Watcher) func(context.Context) (*render.Input, error) {
-	return func(ctx context.Context) (*render.Input, error) {
-		list := k8swatch.Read[*corev1.Service](ctx, w.Snapshot()).List()
+func input(w *k8swatch.Watcher, view *k8swatch.View) func(context.Context) (*render.Input, error) {
+	return func(context.Context) (*render.Input, error) {
+		list := k8swatch.Read[*corev1.Service](view.Snapshot().Of(w)).List()
 		return &render.Input{Vars: map[string]any{"services": list}}, nil
 	}
 }
@@ -70,8 +70,9 @@ func run(t *testing.T, source *k8swatchtest.Source, targets ...reconcile.Target)
 	if err != nil {
 		t.Fatal(err)
 	}
+	view := k8swatch.NewView(func() *k8swatch.GroupSnapshot { return k8swatch.SnapshotOf(watcher) })
 	loop, err := reconcile.New(reconcile.Options{
-		Renderer: &render.Templates{Engine: compile(t), Input: input(watcher), Pure: true}, Targets: targets})
+		Renderer: &render.Templates{Engine: compile(t), Input: input(watcher, view), Pure: true}, View: view, Targets: targets})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestCases(t *testing.T) {
 			if err := watchers.Add(watcher); err != nil {
 				return nil, err
 			}
-			return &render.Templates{Engine: engine, Input: input(watcher)}, in.Sync(ctx, watchers)
+			return &render.Templates{Engine: engine, Input: input(watcher, k8swatch.NewView(watchers.Snapshot))}, in.Sync(ctx, watchers)
 		},
 	}
 	reconciletest.Cases(t, runner, os.DirFS("testdata/cases"))

@@ -108,6 +108,17 @@ func (m *memorizing) templates(pure bool) *Templates {
 	return &Templates{Engine: m.engine, Input: m.input, Pure: pure, Post: m.post}
 }
 
+// resourcesOf names the objects among owners, or behind them.
+func resourcesOf(owners []any) (all []reconcile.Resource) {
+	for _, o := range owners {
+		for _, obj := range appendOwners(nil, o) {
+			r, _ := reconcile.ResourceOf(obj)
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // told is all that a render says.
 func told(t *testing.T, r *reconcile.Rendered, err error) (all []string) {
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
@@ -120,7 +131,7 @@ func told(t *testing.T, r *reconcile.Rendered, err error) (all []string) {
 	say("%s\n%s", r.Config.Hash(), r.Config.Main())
 	asked := func(at dataplane.Position) {
 		o, err := r.Origins.Origin(t.Context(), at)
-		say("%v: %v %v %v", at, o.TemplateLine, reconcile.ResourcesOf(o.Owners), err)
+		say("%v: %v %v %v", at, o.TemplateLine, resourcesOf(o.Owners), err)
 	}
 	lines := strings.Count(r.Config.Main(), "\n") + 2
 	for i := 0; i < lines; i += 1 + lines/8 {
@@ -130,8 +141,6 @@ func told(t *testing.T, r *reconcile.Rendered, err error) (all []string) {
 		say("%s %s:\n%s", f.Kind, f.Name, f.Content)
 		asked(dataplane.Position{Kind: f.Kind, Name: f.Name, Line: 1 + len(f.Content)/20})
 	}
-	owners, err := r.Origins.Owners(t.Context())
-	say("%v %v", reconcile.ResourcesOf(owners), err)
 	return all
 }
 

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"maps"
 	"reflect"
 	"slices"
 	"sort"
@@ -171,8 +169,14 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 		written := strings.Split(o.traced[key].Text, "\n")
 		origin.ChangedBy = o.run.post.changedBy(written[min(line, len(written))-1], p.entry)
 	}
-	if p.each != nil && len(reconcile.ResourcesOf(origin.Owners)) == 0 {
+	if p.each != nil && !slices.ContainsFunc(origin.Owners, func(o any) bool { return len(appendOwners(nil, o)) > 0 }) {
 		origin.Owners = appendOwners(nil, item)
+	}
+	if o.run.in.Behind != nil {
+		origin.Reads = o.run.in.Behind(item)
+	}
+	for _, answer := range p.texts[s.i].asked {
+		origin.Reads = appendOwners(origin.Reads, answer)
 	}
 	return origin, err
 }
@@ -201,42 +205,6 @@ func (o *origins) trace(ctx context.Context, entry, text string, vars map[string
 	return originOf(wrote.File, wrote.Line, wrote.Column, wrote.Text, wrote.Owners), nil
 }
 
-// Owners returns the objects in the items, the variables and the files, and those that Input
-// read with [k8swatch.Read]. For a list or a map it looks at the elements.
-//
-// [k8swatch.Read]: https://pkg.go.dev/github.com/hapticsdk/haptic/k8swatch#Read
-func (o *origins) Owners(context.Context) ([]any, error) {
-	in := o.run.in
-	var found []any
-	for _, name := range slices.Sorted(maps.Keys(in.Each)) {
-		for _, item := range in.Each[name].Items {
-			found = appendOwners(found, item)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(in.Vars)) {
-		v := reflect.ValueOf(in.Vars[name])
-		_, object := reconcile.ResourceOf(in.Vars[name])
-		switch {
-		case v.Kind() == reflect.Slice:
-			for i := range v.Len() {
-				found = appendOwners(found, v.Index(i).Interface())
-			}
-		case v.Kind() == reflect.Map && !object:
-			for _, key := range sortedKeys(v) {
-				found = appendOwners(found, v.MapIndex(key).Interface())
-			}
-		default:
-			found = appendOwners(found, in.Vars[name])
-		}
-	}
-	for _, f := range in.Files {
-		for _, owner := range in.Owners[dataplane.Position{Kind: f.Kind, Name: f.Name}] {
-			found = appendOwners(found, owner)
-		}
-	}
-	return slices.AppendSeq(found, o.run.objects.All()), nil
-}
-
 // appendOwners adds an object or, for another value, the objects that it belongs to.
 func appendOwners(found []any, v any) []any {
 	if rv := reflect.ValueOf(v); !rv.IsValid() || rv.Kind() == reflect.Pointer && rv.IsNil() {
@@ -246,11 +214,4 @@ func appendOwners(found []any, v any) []any {
 		return append(found, v)
 	}
 	return append(found, templating.OwnersOf(v)...)
-}
-
-// sortedKeys returns the keys of a map in the order of their text.
-func sortedKeys(m reflect.Value) []reflect.Value {
-	return slices.SortedFunc(slices.Values(m.MapKeys()), func(a, b reflect.Value) int {
-		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
-	})
 }

@@ -51,7 +51,7 @@ func TestOrigins(t *testing.T) {
 		if o.File != "" {
 			got.WriteString(" " + reconcile.TemplateLine{File: o.File, Line: o.Line}.String())
 		}
-		for _, r := range reconcile.ResourcesOf(o.Owners) {
+		for _, r := range resourcesOf(o.Owners) {
 			got.WriteString(" " + r.String())
 		}
 		got.WriteString("\n")
@@ -83,10 +83,6 @@ balance x <- haproxy.d/item.cfg:2 Ingress c
 (certificate) <- Secret s
 (other) <-
 `, got.String())
-
-	owners, err := rendered.Origins.Owners(t.Context())
-	require.NoError(t, err)
-	require.Len(t, reconcile.ResourcesOf(owners), 4)
 }
 
 // FuzzSpans finds for each line the text that has it. Texts are put together in two

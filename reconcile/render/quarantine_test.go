@@ -3,7 +3,6 @@ package render
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/internal/rendering"
+	"github.com/hapticsdk/haptic/internal/viewtest"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -32,7 +33,31 @@ func (refusesBad) Validate(_ context.Context, cfg *dataplane.Config) error {
 	return nil
 }
 
-// texts makes Ingresses: name=text.
+// viewOf is a view of the Ingresses that a function lists. Those that are held back have no
+// earlier version.
+func viewOf(list func() []*networkingv1.Ingress) *viewtest.View {
+	return &viewtest.View{Plain: true, KeyOf: keyOf, List: func() (all []any) {
+		for _, ing := range list() {
+			all = append(all, ing)
+		}
+		return all
+	}}
+}
+
+func keyOf(obj any) (rendering.Key, bool) {
+	r, ok := reconcile.ResourceOf(obj)
+	return rendering.Key{APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}, ok
+}
+
+// ingressesIn returns what a render reads.
+func ingressesIn(view *viewtest.View) (all []*networkingv1.Ingress) {
+	for _, o := range view.Reads() {
+		all = append(all, o.(*networkingv1.Ingress))
+	}
+	return all
+}
+
+// ingressesOf makes Ingresses: name=text.
 func ingressesOf(version int, all ...string) (ingresses []*networkingv1.Ingress) {
 	for _, one := range all {
 		name, text, _ := strings.Cut(one, "=")
@@ -57,21 +82,20 @@ func TestQuarantineAndMemory(t *testing.T) {
 	}, &templating.Options{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}})
 	require.NoError(t, err)
 	var all []*networkingv1.Ingress
+	view := viewOf(func() []*networkingv1.Ingress { return all })
 	pure := &Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*Input, error) {
 		each := Each{Var: "ing"}
-		for _, ing := range all {
-			if !reconcile.Excluding(ctx).Has(ing) {
-				each.Items = append(each.Items, ing)
-			}
+		for _, ing := range ingressesIn(view) {
+			each.Items = append(each.Items, ing)
 		}
 		return &Input{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}, Each: map[string]Each{"haproxy.d/ingress.cfg": each}}, nil
 	}}
-	synctest.Test(t, func(t *testing.T) { badNowAndThen(t, pure, &all) })
+	synctest.Test(t, func(t *testing.T) { badNowAndThen(t, pure, view, &all) })
 }
 
 // badNowAndThen has an Ingress that is bad every other time.
-func badNowAndThen(t *testing.T, pure *Templates, all *[]*networkingv1.Ingress) {
-	loop, err := reconcile.New(reconcile.Options{Renderer: pure, Validator: refusesBad{}})
+func badNowAndThen(t *testing.T, pure *Templates, view reconcile.View, all *[]*networkingv1.Ingress) {
+	loop, err := reconcile.New(reconcile.Options{Renderer: pure, View: view, Validator: refusesBad{}})
 	require.NoError(t, err)
 	for i, text := range []string{"one", "bad", "two", "fail", "three", "bad\n", "four"} {
 		*all = ingressesOf(i, "a", "b="+text, "c")
@@ -95,12 +119,13 @@ func TestPostProcessedLinesAreMapped(t *testing.T) {
 		"global\n{% for ing in ingresses %}\n\n\n\nbackend {{ ing.Name }}\n    # {{ ing.Annotations[\"text\"] }}\n{% end %}\n")},
 	}, &templating.Options{Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
 	require.NoError(t, err)
+	all := ingressesOf(1, "a", "b=bad", "c")
+	view := viewOf(func() []*networkingv1.Ingress { return all })
 	templates := &Templates{Engine: engine, Post: []PostProcessor{{Squeeze: true}, {Pattern: `^backend (.*)`, Replacement: `backend x-$1`}},
 		Input: func(ctx context.Context) (*Input, error) {
-			kept := slices.DeleteFunc(ingressesOf(1, "a", "b=bad", "c"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
-			return &Input{Vars: map[string]any{"ingresses": kept}}, nil
+			return &Input{Vars: map[string]any{"ingresses": ingressesIn(view)}}, nil
 		}}
-	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: refusesBad{}})
+	loop, err := reconcile.New(reconcile.Options{Renderer: templates, View: view, Validator: refusesBad{}})
 	require.NoError(t, err)
 	_, err = loop.Once(t.Context())
 	require.NoError(t, err)

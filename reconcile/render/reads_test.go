@@ -2,7 +2,6 @@ package render
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -68,12 +67,13 @@ func TestAValueThatLooksLikeARead(t *testing.T) {
 		if each {
 			entries, vars = fstest.MapFS{"haproxy.cfg": {Data: []byte("global\n")}, "haproxy.d/i.cfg": {Data: []byte(line)}}, map[string]any{"ing": (*networkingv1.Ingress)(nil)}
 		}
-		renders := 0
+		renders, all := 0, ingressesOf(1, "a=x", "b=return lf-file /srv/haproxy/maps/a.map", "c=x", "d=a -f /srv/haproxy/general/a.http", "e=x")
+		view := viewOf(func() []*networkingv1.Ingress { return all })
 		engine, err := templating.Compile(entries, &templating.Options{Vars: vars})
 		require.NoError(t, err)
 		templates := &Templates{Engine: engine, Layout: dataplane.Layout{Base: "/srv/haproxy"}, Input: func(ctx context.Context) (*Input, error) {
 			renders++
-			kept := slices.DeleteFunc(ingressesOf(1, "a=x", "b=return lf-file /srv/haproxy/maps/a.map", "c=x", "d=a -f /srv/haproxy/general/a.http", "e=x"), func(ing *networkingv1.Ingress) bool { return reconcile.Excluding(ctx).Has(ing) })
+			kept := ingressesIn(view)
 			if !each {
 				return &Input{Vars: map[string]any{"ingresses": kept}}, nil
 			}
@@ -83,7 +83,7 @@ func TestAValueThatLooksLikeARead(t *testing.T) {
 			}
 			return &Input{Vars: vars, Each: map[string]Each{"haproxy.d/i.cfg": items}}, nil
 		}}
-		loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: refusesBad{}})
+		loop, err := reconcile.New(reconcile.Options{Renderer: templates, View: view, Validator: refusesBad{}})
 		require.NoError(t, err)
 		_, err = loop.Once(t.Context())
 		require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/rendering"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 )
 
@@ -32,7 +31,6 @@ type run struct {
 	*Templates
 	id       uint64
 	in       *Input
-	objects  *rendering.Read // objects that Input read with k8swatch.Read
 	post     *postProcessing
 	registry *FileRegistry
 	current  *CurrentConfig

@@ -4,11 +4,11 @@
 //		Engine: engine, // templating.Compile made it
 //		Layout: local.Layout(),
 //		Input: func(ctx context.Context) (*render.Input, error) {
-//			list := k8swatch.Read[*corev1.Service](ctx, services.Snapshot()).List()
+//			list := services.Read(view.Snapshot()).List() // a k8swatch.View
 //			return &render.Input{Vars: map[string]any{"services": list}}, nil
 //		},
 //	}
-//	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Targets: targets})
+//	loop, err := reconcile.New(reconcile.Options{Renderer: templates, View: view, Targets: targets})
 //
 // Besides the variables of their [Input], templates get these from their host, by
 // [HostVars]:
@@ -36,7 +36,6 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/rendering"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/templating"
@@ -156,8 +155,7 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 		return nil, errors.New("render: Templates.Input is missing: it gives the templates their variables")
 	}
 	ctx = templating.WithShared(ctx, templating.NewShared())
-	read := &rendering.Read{}
-	in, err := t.Input(rendering.WithRead(ctx, read))
+	in, err := t.Input(ctx)
 	if err == nil && in == nil {
 		err = errors.New("render: Templates.Input returned no Input")
 	}
@@ -175,7 +173,6 @@ func (t *Templates) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	}
 	for {
 		r := t.newRun(ctx, in, post)
-		r.objects = read
 		made, err := r.make(ctx)
 		in.Reads.follow(nil)
 		if err == nil {

@@ -16,6 +16,7 @@ import (
 type text struct {
 	string
 	files []dataplane.File // that its template registered
+	asked []any            // the answers that it got from the input
 	lead  int              // see part
 
 	end, ended string // argument and result of the last call of part
@@ -48,6 +49,7 @@ type texts struct {
 	mu   sync.Mutex
 	at   *derive.Reads // of the text that is rendered now; nil: there is none
 	asks *run          // that renders it
+	got  []any         // the answers that the text got from the input
 }
 
 func newTexts(engine *templating.Engine, post *postProcessing) *texts {
@@ -96,6 +98,8 @@ func (t *texts) render(at *derive.Reads, all []textOf) (made []*text) {
 	made, err := t.run.render(at.Context(), entry, items)
 	if err != nil {
 		at.Fail(err)
+	} else if len(made) == 1 {
+		made[0].asked = t.got
 	}
 	return made
 }
@@ -104,7 +108,7 @@ func (t *texts) render(at *derive.Reads, all []textOf) (made []*text) {
 func (t *texts) begin(asks *run, at *derive.Reads) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.asks, t.at = asks, at
+	t.asks, t.at, t.got = asks, at, nil
 }
 
 // note notes an answer of the host. A template that hung in an earlier render may still ask.
@@ -117,7 +121,9 @@ func (t *texts) note(r *run, q dependency, answer any) {
 	if known, ok := t.asked.Get(nil, q); !ok || known == outdated {
 		t.asked.Set(q, answer)
 	}
-	t.asked.Get(t.at, q)
+	if t.asked.Get(t.at, q); q.of == ofInput {
+		t.got = append(t.got, answer)
+	}
 }
 
 // outdated stands for an answer of the input that would be another one now.

@@ -3,6 +3,7 @@ package render
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -14,6 +15,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/hapticsdk/haptic/internal/viewtest"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
@@ -38,6 +40,7 @@ type shop struct {
 	services []k8swatch.Object
 	slices   []k8swatch.Object
 	version  int
+	view     *viewtest.View
 }
 
 func (s *shop) meta(name string) metav1.ObjectMeta {
@@ -49,13 +52,18 @@ func (s *shop) slice(name, address string) *discoveryv1.EndpointSlice {
 	return &discoveryv1.EndpointSlice{ObjectMeta: s.meta(name), Endpoints: []discoveryv1.Endpoint{{Addresses: []string{address}}}}
 }
 
-func (s *shop) input(ctx context.Context) (*Input, error) {
-	one, err1 := k8swatch.NewSnapshot(corev1.SchemeGroupVersion.WithResource("services"), nil, s.services...)
-	two, err2 := k8swatch.NewSnapshot(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), nil, s.slices...)
+func (s *shop) input(context.Context) (*Input, error) {
+	var byKind [2][]k8swatch.Object
+	for _, o := range s.view.Reads() {
+		_, slice := o.(*discoveryv1.EndpointSlice)
+		byKind[map[bool]int{true: 1}[slice]] = append(byKind[map[bool]int{true: 1}[slice]], o.(k8swatch.Object))
+	}
+	one, err1 := k8swatch.NewSnapshot(corev1.SchemeGroupVersion.WithResource("services"), nil, byKind[0]...)
+	two, err2 := k8swatch.NewSnapshot(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), nil, byKind[1]...)
 	if err1 != nil || err2 != nil {
 		return nil, fmt.Errorf("%v %v", err1, err2)
 	}
-	services, slices := k8swatch.Read[*corev1.Service](ctx, one), k8swatch.Read[*discoveryv1.EndpointSlice](ctx, two)
+	services, slices := k8swatch.Read[*corev1.Service](one), k8swatch.Read[*discoveryv1.EndpointSlice](two)
 	var sites []*shopSite
 	for _, svc := range services.List() {
 		it := &shopSite{Name: svc.Name, Service: svc}
@@ -67,8 +75,7 @@ func (s *shop) input(ctx context.Context) (*Input, error) {
 	return &Input{Vars: map[string]any{"sites": sites, "services": services, "slices": slices}}, nil
 }
 
-// TestARendererInGo: objects that it reads with k8swatch.Read are left out for it, and
-// those in the fields of its values answer, without code of its own. A bad EndpointSlice
+// TestARendererInGo: objects that are held back are so for it too, and those in the fields of its values answer, without code of its own. A bad EndpointSlice
 // of 200 Services is named once, and all have the next one at once.
 func TestARendererInGo(t *testing.T) {
 	const services = 200
@@ -84,10 +91,16 @@ func TestARendererInGo(t *testing.T) {
 						"sites": []*shopSite(nil), "services": k8swatch.Reader[*corev1.Service]{}, "slices": k8swatch.Reader[*discoveryv1.EndpointSlice]{}}})
 					require.NoError(t, err)
 					s := &shop{}
+					s.view = &viewtest.View{KeyOf: keyOf, List: func() (all []any) {
+						for _, o := range slices.Concat(s.services, s.slices) {
+							all = append(all, o)
+						}
+						return all
+					}}
 					for i := range services {
 						s.services = append(s.services, &corev1.Service{ObjectMeta: s.meta(fmt.Sprint("s", i))})
 					}
-					loop, err := reconcile.New(reconcile.Options{Renderer: &Templates{Engine: engine, Pure: pure, Input: s.input}, Validator: refusesBad{}})
+					loop, err := reconcile.New(reconcile.Options{Renderer: &Templates{Engine: engine, Pure: pure, Input: s.input}, View: s.view, Validator: refusesBad{}})
 					require.NoError(t, err)
 					act := func(address string) string {
 						s.slices = []k8swatch.Object{s.slice("other", "fine"), s.slice("shared", address)}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/panics"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/cases"
@@ -125,7 +126,7 @@ func (l *Live) check(ctx context.Context, c *candidate, before *inUse) (*inUse, 
 		errs = append(errs, runCases(ctx, use)...)
 	}
 	if l.opts.Check != nil {
-		err := reconcile.Guard(func() error { return l.opts.Check(ctx, c.name, c.settings) })
+		err := panics.Guard(func() error { return l.opts.Check(ctx, c.name, c.settings) })
 		var own Errors
 		if errors.As(err, &own) {
 			errs = append(errs, own...)
@@ -192,37 +193,30 @@ func caseErrors(r *cases.Result) (wrong Errors) {
 	return wrong
 }
 
-// try renders and validates with a program that is not in use yet. It leaves out quarantined
-// resources, but quarantines no others. If a resource is good with the settings in use and bad
+// try renders and validates with a program that is not in use yet. It reads quarantined
+// resources as the loop does, but quarantines no others. If a resource is good with the settings in use and bad
 // with the new ones, the new ones are at fault. The loop tries quarantined resources again
 // once the new settings are in use. The first settings have none to compare with; see
 // quarantines.
 func (l *Live) try(ctx context.Context, use *inUse) error {
 	l.mu.Lock()
-	loop, deployed := l.loop, l.deployed
+	deployed := l.deployed
 	l.mu.Unlock()
-	var excluded []reconcile.Resource
-	if loop != nil {
-		for _, q := range loop.State().Quarantined {
-			excluded = append(excluded, q.Resource)
-		}
-	}
-	ctx = reconcile.WithExcluded(ctx, excluded...)
 	use.program.templates.SetPrevious(deployed)
 	var rendered *reconcile.Rendered
-	err := reconcile.Guard(func() (err error) {
+	err := panics.Guard(func() (err error) {
 		rendered, err = use.program.Render(ctx, l.read(use))
 		return err
 	})
 	if err != nil {
-		return &trialError{reconcile.Blame(ctx, "render", err, nil, nil)}
+		return &trialError{rendered.Explain(ctx, "render", err)}
 	}
 	if use.validator == nil {
 		return nil
 	}
-	if err := reconcile.Guard(func() error { return use.validator.Validate(ctx, rendered.Config) }); err != nil {
+	if err := panics.Guard(func() error { return use.validator.Validate(ctx, rendered.Config) }); err != nil {
 		use.program.templates.Settle(rendered.Config, err)
-		return &trialError{reconcile.Blame(ctx, "validate", err, rendered.Config, rendered.Origins)}
+		return &trialError{rendered.Explain(ctx, "validate", err)}
 	}
 	return nil
 }

@@ -71,6 +71,7 @@ type Live struct {
 	opts      LiveOptions
 	log       *slog.Logger
 	discovery *discover.Follower
+	view      *k8swatch.View
 
 	started chan struct{} // closed when Run has begun
 	first   chan struct{} // closed when the first settings are in use
@@ -109,6 +110,7 @@ func NewLive(opts LiveOptions) (*Live, error) {
 	if l.log == nil {
 		l.log = slog.Default()
 	}
+	l.view = k8swatch.NewView(l.newest)
 	if opts.Program.HTTP == nil {
 		l.opts.Program.HTTP = &fetch.Store{}
 	}
@@ -128,7 +130,7 @@ func NewLive(opts LiveOptions) (*Live, error) {
 // LiveOptions.Validator is set. It must be safe for concurrent use, as *validate.Validator is.
 // Call NewLoop once.
 func (l *Live) NewLoop(opts reconcile.Options) (*reconcile.Loop, error) {
-	opts.Renderer = l
+	opts.Renderer, opts.View = l, l.view
 	if opts.BeginTerm == nil {
 		opts.BeginTerm = l.beginTerm
 	}

@@ -260,7 +260,7 @@ func (p *Program) render(ctx context.Context, templates *render.Templates, store
 		err = &render.Error{Err: p.files.failures(p.settings, err)} // with the lines of the settings
 	}
 	if rendered != nil {
-		rendered.Origins = &programOrigins{rendered.Origins, p, from}
+		rendered.Origins = &programOrigins{rendered.Origins, p}
 	}
 	return rendered, err
 }

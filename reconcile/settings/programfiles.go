@@ -155,8 +155,11 @@ func (f *programFiles) failures(s *Settings, err error) error {
 			moved.File, moved.Line, moved.Column, moved.Message = e.File, e.Line, e.Column, e.Path+": "+e.Message
 			e.Err = &moved
 		}
-		if owners := reconcile.ResourcesOf(at.Owners); len(owners) > 0 {
-			e.Message += " (" + owners[len(owners)-1].String() + ")"
+		for _, owner := range slices.Backward(at.Owners) {
+			if r, ok := reconcile.ResourceOf(owner); ok {
+				e.Message += " (" + r.String() + ")"
+				break
+			}
 		}
 	}
 	return all.OrNil()
@@ -166,7 +169,6 @@ func (f *programFiles) failures(s *Settings, err error) error {
 type programOrigins struct {
 	reconcile.Origins
 	program *Program
-	reads   *reads
 }
 
 // Origin implements [reconcile.Origins].
@@ -187,25 +189,4 @@ func (f *programFiles) origin(s *Settings, o reconcile.Origin) reconcile.Origin 
 	e := s.doc.InText(f.paths[name], o.Line, o.Column, nil, "")
 	o.File, o.Line, o.Column, o.Key = e.File, e.Line, e.Column, e.Path
 	return o
-}
-
-// Owners implements [reconcile.Origins]. It returns all watched objects, except those fetched
-// on demand: such an object is an owner only of its own lines.
-func (o *programOrigins) Owners(ctx context.Context) ([]any, error) {
-	var owners []any
-	for _, r := range o.program.resources {
-		if r.watch.Store == StoreOnDemand {
-			continue
-		}
-		objs, err := o.reads.stores[r.name].list(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, obj := range objs {
-			if obj, ok := reconcile.ToRender(o.reads.excluded, obj); ok {
-				owners = append(owners, obj)
-			}
-		}
-	}
-	return owners, nil
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/k8swatch"
-	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
@@ -143,8 +142,8 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 
 // storeOf returns the store of a snapshot.
 func storeOf(s *k8swatch.Snapshot) Store {
-	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
-		return k8swatch.Read[k8swatch.Object](ctx, s).Get(keys...), nil
+	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) {
+		return s.Get(keys...), nil
 	}}
 }
 
@@ -156,14 +155,13 @@ func storeOf(s *k8swatch.Snapshot) Store {
 // change, the backends of the others stay as they are.
 type reads struct {
 	render.Reads
-	stores   Stores
-	excluded *reconcile.Excluded
-	ctx      context.Context
+	stores Stores
+	ctx    context.Context
 }
 
 // newReads returns the reads of one render. The origins of its lines also use them afterwards.
 func newReads(ctx context.Context, stores Stores) *reads {
-	r := &reads{stores: stores, excluded: reconcile.Excluding(ctx), ctx: ctx}
+	r := &reads{stores: stores, ctx: ctx}
 	r.Vars, r.Same = []string{"resources", "controller"}, r.same
 	return r
 }
@@ -178,8 +176,15 @@ type call struct{ store, keys string }
 type answer struct {
 	keys     []string
 	revision k8swatch.Revision // of the store
-	excluded bool              // a resource is in quarantine: the answer may lack it
-	objs     []k8swatch.Object // of Get; for List without excluded, the revision of the store suffices
+	objs     []k8swatch.Object // of Get; for List the revision suffices
+}
+
+// Owners returns the objects of the answer: a line that asked for them was made of them.
+func (a *answer) Owners() (all []any) {
+	for _, o := range a.objs {
+		all = append(all, o)
+	}
+	return all
 }
 
 // get answers a call and notes it.
@@ -192,7 +197,7 @@ func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
 		return nil, err
 	}
 	objs := a.objs
-	if len(keys) == 0 && !a.excluded {
+	if len(keys) == 0 {
 		a.objs = nil
 	}
 	r.Note(call{name, fmt.Sprintf("%q", keys)}, a) // %q tells no key from an empty one
@@ -206,32 +211,25 @@ func (r *reads) answer(name string, keys []string) (*answer, error) {
 		ctx, stop = context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer stop()
 	}
-	a := &answer{keys: keys, revision: store.Revision, excluded: !r.excluded.Empty()}
+	a := &answer{keys: keys, revision: store.Revision}
 	if store.Get == nil {
 		return a, nil
 	}
-	objs, err := store.Get(ctx, keys)
-	if err != nil || !a.excluded {
-		a.objs = objs
-		return a, err
-	}
-	for _, o := range objs { // without effect if Get has already done this
-		if o, ok := reconcile.ToRender(r.excluded, o); ok {
-			a.objs = append(a.objs, o)
-		}
-	}
-	return a, nil
+	var err error
+	a.objs, err = store.Get(ctx, keys)
+	return a, err
 }
 
 // same reports whether a call would have the same answer as before.
 func (r *reads) same(key, revision any) bool {
 	c, before := key.(call), revision.(*answer)
 	store := r.stores[c.store]
-	untouched := store.Revision == before.revision && store.Revision != 0
-	if untouched && r.excluded.Empty() && !before.excluded {
+	switch {
+	case store.Revision == 0:
+		return false
+	case store.Revision == before.revision:
 		return true
-	}
-	if store.Revision == 0 || len(before.keys) == 0 && !(untouched && before.excluded) {
+	case len(before.keys) == 0:
 		return false
 	}
 	now, err := r.answer(c.store, before.keys)

@@ -166,27 +166,42 @@ func (l *Live) changed(w *liveWatcher, c k8swatch.Changes, objects int) {
 	}
 }
 
-// read returns the resources of a program's watchers at one instant.
-func (l *Live) read(use *inUse) Stores {
-	var full []*k8swatch.Watcher
-	for _, w := range use.watchers {
-		if w.full != nil {
-			full = append(full, w.full)
+// newest takes a snapshot of the resources of the settings in use.
+func (l *Live) newest() *k8swatch.GroupSnapshot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return k8swatch.SnapshotOf(l.current.full()...)
+}
+
+// full returns the watchers that hold all objects.
+func (use *inUse) full() (all []*k8swatch.Watcher) {
+	if use != nil {
+		for _, w := range use.watchers {
+			if w.full != nil {
+				all = append(all, w.full)
+			}
 		}
 	}
-	all := k8swatch.SnapshotOf(full...)
+	return all
+}
+
+// read returns the resources of a program's watchers as the loop shows them. The loop may know
+// none of a program that is not in use yet.
+func (l *Live) read(use *inUse) Stores {
+	all := l.view.Snapshot()
+	if full := use.full(); slices.ContainsFunc(full, func(w *k8swatch.Watcher) bool { return all.Of(w) == nil }) {
+		all = l.view.In(k8swatch.SnapshotOf(full...))
+	}
 	stores := make(Stores, len(use.watchers))
 	for name, w := range use.watchers {
-		if w.full == nil {
-			metadata := w.onDemand.Metadata()
-			stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
-				return w.onDemand.Get(ctx, keys...)
-			}}
+		if w.full != nil {
+			stores[name] = storeOf(all.Of(w.full))
 			continue
 		}
-		if snapshot := all.Of(w.full); snapshot != nil {
-			stores[name] = storeOf(snapshot)
-		}
+		metadata := w.onDemand.Metadata()
+		stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
+			return w.onDemand.Get(ctx, keys...)
+		}}
 	}
 	return stores
 }

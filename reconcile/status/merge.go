@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/internal/panics"
 )
 
 // patch returns a merge patch that brings an object to its status, nil if it has that. The
@@ -23,7 +23,7 @@ func (s *state) patch(o *object) ([]byte, error) {
 	}
 	has := o.has.status
 	var next map[string]any
-	err = reconcile.Guard(func() (err error) {
+	err = panics.Guard(func() (err error) {
 		next, err = plain(s.opts.Merge(o.Item, runtime.DeepCopyJSON(has), was, want))
 		return err
 	})

@@ -29,7 +29,7 @@ type rendersGateways struct {
 func (r *rendersGateways) Render(ctx context.Context) (*reconcile.Rendered, error) {
 	r.renders, r.served = r.renders+1, nil
 	text := "global\n"
-	for _, g := range k8swatch.Read[*unstructured.Unstructured](ctx, r.watcher.Snapshot()).List() {
+	for _, g := range k8swatch.Read[*unstructured.Unstructured](r.watcher.Snapshot()).List() {
 		port := g.Object["spec"].(map[string]any)["port"]
 		text += fmt.Sprintf("frontend %s\n    bind :%s\n", g.GetName(), port)
 		r.served = append(r.served, Item{Resource: gateways, Namespace: g.GetNamespace(), Name: g.GetName(), UID: g.GetUID(),

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/hapticsdk/haptic/reconcile"
+	"github.com/hapticsdk/haptic/internal/panics"
 )
 
 const (
@@ -101,7 +101,7 @@ func (s *state) pass(ctx context.Context) (rest bool, err error) {
 		}
 	}
 	var todo []*object
-	if err := reconcile.Guard(func() error { todo = s.differences(at.items); return nil }); err != nil {
+	if err := panics.Guard(func() error { todo = s.differences(at.items); return nil }); err != nil {
 		return false, fmt.Errorf("status: the items of the deployed revision: %w", err)
 	}
 	todo, denied, err := s.readMany(ctx, todo)

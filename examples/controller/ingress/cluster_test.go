@@ -19,13 +19,14 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/reconcile/reconciletest"
 	"github.com/hapticsdk/haptic/reconcile/render"
 )
 
 // Cluster is a world at one instant, with what else a build depends on.
 type Cluster struct {
 	world         *world
-	Excluded      *reconcile.Excluded
+	Held          map[reconcile.ObjectKey]any // what stands in place of objects; nil: none
 	Addresses     *endpoints.Addresses
 	Operator      *Operator
 	Hosts         *Hosts // remembers between builds, if they are accepted; nil: the Slots do, at once
@@ -118,10 +119,10 @@ func (r *Routes) input(s Settings) *render.Input {
 func (s *state) fill(c *Cluster) {
 	in, w := &s.model.Inputs, c.world
 	now := map[any]any{}
-	fill(s, now, in.Ingresses, c.Excluded, "Ingress", all(w.ingresses))
+	fill(s, now, in.Ingresses, c.Held, "Ingress", all(w.ingresses))
 	fill(s, now, in.Classes, nil, "IngressClass", all(w.classes))
-	fill(s, now, in.Services, c.Excluded, "Service", named(w.services))
-	fill(s, now, in.Secrets, c.Excluded, "Secret", named(w.secrets))
+	fill(s, now, in.Services, c.Held, "Service", named(w.services))
+	fill(s, now, in.Secrets, c.Held, "Secret", named(w.secrets))
 	list := map[Name]*discoveryv1.EndpointSlice{}
 	for of, some := range w.slices {
 		ns, service, _ := strings.Cut(of, "/")
@@ -144,7 +145,7 @@ func (s *state) fill(c *Cluster) {
 			list[name] = s.parts[part{one, name}]
 		}
 	}
-	fill(s, now, in.Slices, c.Excluded, "EndpointSlice", list)
+	fill(s, now, in.Slices, c.Held, "EndpointSlice", list)
 	for key := range s.set {
 		if _, ok := now[key]; !ok {
 			key.(interface{ remove(*Inputs) }).remove(in)
@@ -180,11 +181,16 @@ func (k inputKey) remove(in *Inputs) {
 	in.Out.Delete(Out{Input: k.kind, Of: k.name})
 }
 
-func fill[T k8swatch.Object](s *state, now map[any]any, in *derive.Input[Name, T], excluded *reconcile.Excluded, kind string, all map[Name]T) {
+func fill[T k8swatch.Object](s *state, now map[any]any, in *derive.Input[Name, T], held map[reconcile.ObjectKey]any, kind string, all map[Name]T) {
 	for name, o := range all {
 		now[inputKey{kind, name}] = o
-		if stands, ok := reconcile.ToRender(excluded, o); ok {
+		r, _ := reconcile.ResourceOf(o)
+		other, isHeld := held[r.Key()]
+		if stands, ok := other.(T); ok {
 			in.Set(name, stands)
+			s.model.Inputs.Out.Delete(Out{Input: kind, Of: name})
+		} else if !isHeld {
+			in.Set(name, o)
 			s.model.Inputs.Out.Delete(Out{Input: kind, Of: name})
 		} else {
 			in.Delete(name)
@@ -221,6 +227,32 @@ func values[T any](list []*T) (all []T) {
 		all = append(all, *one)
 	}
 	return all
+}
+
+// viewOf is a view of a world.
+func viewOf(w *world) *reconciletest.View {
+	return reconciletest.NewView(func() (list []any) {
+		for _, o := range w.ingresses {
+			list = append(list, o)
+		}
+		for _, o := range w.services {
+			list = append(list, o)
+		}
+		for _, o := range w.secrets {
+			list = append(list, o)
+		}
+		return list
+	})
+}
+
+// without holds objects back that have no earlier version.
+func without[T any](objs ...T) map[reconcile.ObjectKey]any {
+	held := map[reconcile.ObjectKey]any{}
+	for _, o := range objs {
+		r, _ := reconcile.ResourceOf(o)
+		held[r.Key()] = nil
+	}
+	return held
 }
 
 // nothing is a context that never ends.

@@ -297,7 +297,7 @@ func randomFleet(t *testing.T, seed uint64, pairs []*corev1.Secret) {
 	with, slots, shared := w.optionsOf(seed)
 	hosts := &Hosts{Shared: shared}
 	var accepted *Routes
-	var excluded []reconcile.Resource
+	var held map[reconcile.ObjectKey]any
 	for step := range 150 {
 		w.step()
 		for w.one(4) {
@@ -305,19 +305,15 @@ func randomFleet(t *testing.T, seed uint64, pairs []*corev1.Secret) {
 		}
 		if w.conflicting && w.one(25) {
 			for _, ing := range w.all.ingresses {
-				r, _ := reconcile.ResourceOf(ing)
-				if excluded = []reconcile.Resource{r}; w.one(3) {
+				if held = without(ing); w.one(3) {
 					break
 				}
 			}
 		} else if w.one(3) {
-			excluded = nil
+			held = nil
 		}
 		c := w.cluster()
-		c.Addresses, c.Limits, c.Operator, c.Hosts = with.Addresses, with.Limits, with.Operator, hosts
-		if len(excluded) > 0 {
-			c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), excluded...))
-		}
+		c.Addresses, c.Limits, c.Operator, c.Hosts, c.Held = with.Addresses, with.Limits, with.Operator, hosts, held
 		now := Build(c, &slots)
 		if w.one(3) {
 			require.NoError(t, hosts.g.RunAll(t.Context()))

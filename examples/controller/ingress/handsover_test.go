@@ -38,7 +38,8 @@ func TestBadEditFreesNothing(t *testing.T) {
 					}
 					w.ingresses = append(w.ingresses, ing)
 				}
-				loop, err := reconcile.New(reconcile.Options{
+				view := viewOf(w.world)
+				loop, err := reconcile.New(reconcile.Options{View: view,
 					QuarantineBase: time.Nanosecond, QuarantineMax: time.Nanosecond, // each reconciliation is followed by one
 					Validator: reconcile.ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
 						if err := refusesBad(ctx, cfg); err == nil || !blind {
@@ -48,7 +49,7 @@ func TestBadEditFreesNothing(t *testing.T) {
 					}),
 					Renderer: &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 						cluster := w.cluster()
-						cluster.Excluded, cluster.Hosts = reconcile.Excluding(ctx), &w.hosts
+						cluster.Held, cluster.Hosts = view.Held(), &w.hosts
 						return Build(cluster, &slots).input(Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}), nil
 					}}})
 				require.NoError(t, err)

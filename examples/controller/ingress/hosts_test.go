@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -39,14 +38,7 @@ func newTenants(ingresses ...*networkingv1.Ingress) *tenants {
 func (w *tenants) build(t *testing.T, quarantined ...*networkingv1.Ingress) *Routes {
 	cluster := w.cluster()
 	cluster.Hosts = &w.hosts
-	var out []reconcile.Resource
-	for _, ing := range quarantined {
-		r, _ := reconcile.ResourceOf(ing)
-		out = append(out, r)
-	}
-	if len(out) > 0 {
-		cluster.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), out...))
-	}
+	cluster.Held = without(quarantined...)
 	r := Build(cluster, &Slots{})
 	r.Accepted()
 	return r

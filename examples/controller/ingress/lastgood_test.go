@@ -70,10 +70,11 @@ func TestLastGoodOfEachKind(t *testing.T) {
 
 	slots, hosts, settings := &Slots{}, &Hosts{}, Settings{HTTP: ":8080", HTTPS: ":8443", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 	var last *Routes
-	loop, err := reconcile.New(reconcile.Options{Validator: reconcile.ValidatorFunc(refusesBad), Renderer: &render.Templates{
+	view := viewOf(w)
+	loop, err := reconcile.New(reconcile.Options{View: view, Validator: reconcile.ValidatorFunc(refusesBad), Renderer: &render.Templates{
 		Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 			cluster := w.cluster()
-			cluster.Excluded, cluster.Hosts = reconcile.Excluding(ctx), hosts
+			cluster.Held, cluster.Hosts = view.Held(), hosts
 			last = Build(cluster, slots)
 			return last.input(settings), nil
 		}}})

@@ -59,13 +59,14 @@ func BenchmarkQuarantine(b *testing.B) {
 	settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 	validator := &validate.Validator{}
 	var renders, checks atomic.Int32
+	view := viewOf(w)
 	templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 		renders.Add(1)
 		cluster := w.cluster()
-		cluster.Excluded = reconcile.Excluding(ctx)
+		cluster.Held = view.Held()
 		return Build(cluster, slots).input(settings), nil
 	}}
-	loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: reconcile.ValidatorFunc(
+	loop, err := reconcile.New(reconcile.Options{Renderer: templates, View: view, Validator: reconcile.ValidatorFunc(
 		func(ctx context.Context, cfg *dataplane.Config) error {
 			checks.Add(1)
 			return validator.Validate(ctx, cfg)
@@ -122,13 +123,14 @@ func BenchmarkQuarantineMany(b *testing.B) {
 			settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 			for b.Loop() {
 				var renders atomic.Int32
+				view := viewOf(w)
 				templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 					renders.Add(1)
 					cluster := w.cluster()
-					cluster.Excluded = reconcile.Excluding(ctx)
+					cluster.Held = view.Held()
 					return Build(cluster, slots).input(settings), nil
 				}}
-				loop, err := reconcile.New(reconcile.Options{Renderer: templates, Validator: &validate.Validator{}})
+				loop, err := reconcile.New(reconcile.Options{Renderer: templates, View: view, Validator: &validate.Validator{}})
 				require.NoError(b, err)
 				_, err = loop.Once(b.Context())
 				require.NoError(b, err)
@@ -143,9 +145,8 @@ func BenchmarkQuarantineMany(b *testing.B) {
 // names it.
 func TestQuarantineOfServices(t *testing.T) {
 	w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/b", "b"))))
-	service, _ := reconcile.ResourceOf(w.services["ns/a"])
 	cluster := w.cluster()
-	cluster.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), service))
+	cluster.Held = without(w.services["ns/a"])
 	r := Build(cluster, &Slots{})
 	require.Len(t, r.Backends, 2)
 	require.Empty(t, r.Backends[0].Servers)
@@ -162,7 +163,7 @@ func TestQuarantineOfServices(t *testing.T) {
 	want := servers(free)
 	require.Equal(t, "s2", want[0].Name)
 	held := w.cluster()
-	held.Excluded = cluster.Excluded
+	held.Held = cluster.Held
 	require.Empty(t, servers(held))
 	require.Same(t, Build(held, slots).Backends[0], Build(held, slots).Backends[0])
 	require.Equal(t, want, servers(free), "endpoints find their slots again")

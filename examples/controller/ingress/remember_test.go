@@ -11,7 +11,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/reconcile"
 )
 
 // TestAnExceptionEnds: a name that another namespace gives back is served with the
@@ -41,14 +40,7 @@ func TestATrialForgetsNoServer(t *testing.T) {
 	build := func(quarantined ...*networkingv1.Ingress) []Server {
 		c := w.cluster()
 		c.Hosts = &w.hosts
-		if len(quarantined) > 0 {
-			var out []reconcile.Resource
-			for _, ing := range quarantined {
-				r, _ := reconcile.ResourceOf(ing)
-				out = append(out, r)
-			}
-			c.Excluded = reconcile.Excluding(reconcile.WithExcluded(t.Context(), out...))
-		}
+		c.Held = without(quarantined...)
 		r := Build(c, &Slots{})
 		if len(quarantined) == 0 {
 			r.Accepted()

@@ -184,7 +184,7 @@ func TestWhatInstancesRefuse(t *testing.T) {
 		"its version":      {put: []string{"a", "b"}, one: fail(&dataplane.Error{Stage: "probe", Err: dataplane.ErrUnsupported}), has: "nothing", error: "not supported"},
 		"without a line":   {put: []string{"a", "b"}, one: fail(&dataplane.Error{Stage: "configuration", File: "haproxy.cfg", Err: dataplane.ErrInvalid}), has: "nothing", error: "refused"},
 		"no such line":     {put: []string{"a", "b"}, one: fail(&dataplane.Error{File: "haproxy.cfg", Line: 999, Err: dataplane.ErrInvalid}), has: "nothing", error: "refused"},
-		"nobody's renders": {put: []string{"a", "b=x"}, one: old("one", "x"), opts: func(o *Options) { r := o.Renderer; o.Renderer = deaf{r} }, has: "nothing", error: "for Ingress ns/b"},
+		"nobody's renders": {put: []string{"a", "b=x"}, one: old("one", "x"), opts: func(o *Options) { o.View = nil }, has: "nothing", error: "for Ingress ns/b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
@@ -217,13 +217,6 @@ func TestWhatInstancesRefuse(t *testing.T) {
 			})
 		})
 	}
-}
-
-// deaf is a renderer that leaves nothing out.
-type deaf struct{ Renderer }
-
-func (d deaf) Render(ctx context.Context) (*Rendered, error) {
-	return d.Renderer.Render(WithExcluded(ctx))
 }
 
 // TestSeveralOldInstances refuse the same: the verdict ends when none of them is
