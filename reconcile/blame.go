@@ -148,7 +148,7 @@ type located interface {
 type Origin struct {
 	TemplateLine
 	Owners []any // objects whose values the line shows, and values that know their objects; the innermost last
-	Reads  []any // other objects that the item was made of
+	Reads  []any // other objects that its template asked for
 }
 
 // Origins knows what wrote a configuration. The loop asks only when something is wrong,

@@ -19,11 +19,6 @@ type Input struct {
 	// the most important last. An error in a file can then name them.
 	Owners map[dataplane.Position][]any
 
-	// Behind returns the objects that an item was made of, also those that its text does not
-	// show. If the configuration is not valid with a line of the item, the changes of these are
-	// suspected too. The item is nil for an entry that is rendered once. Nil: none are known.
-	Behind func(item any) []any
-
 	Refused   []reconcile.Refusal
 	Resources map[string]int // resources read, by kind
 

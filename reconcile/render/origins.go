@@ -172,9 +172,6 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 	if p.each != nil && !slices.ContainsFunc(origin.Owners, func(o any) bool { return len(appendOwners(nil, o)) > 0 }) {
 		origin.Owners = appendOwners(nil, item)
 	}
-	if o.run.in.Behind != nil {
-		origin.Reads = o.run.in.Behind(item)
-	}
 	for _, answer := range p.texts[s.i].asked {
 		origin.Reads = appendOwners(origin.Reads, answer)
 	}
