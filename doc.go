@@ -38,7 +38,7 @@
 //	  -> k8swatch/feed.go                         sets the changed objects as inputs
 //	  -> k8swatch/derive/graph.go                 computes the items again that read them
 //	  -> reconcile/endpoints/backends.go          makes the servers: who serves keeps its server
-//	  -> reconcile/render/templates.go            renders the changed texts to a Config
+//	  -> reconcile/render/texts.go                renders the texts again that the change touches
 //	  -> dataplane/internal/diff/servers.go       finds the operation that changes the server
 //	  -> dataplane/internal/socket/apply.go       sends it to HAProxy as a command
 //
