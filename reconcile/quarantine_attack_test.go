@@ -287,3 +287,31 @@ func TestNewTemplatesAndTheOnlyResource(t *testing.T) {
 		require.Equal(t, "web", w.deployed(), "what is deployed stays")
 	})
 }
+
+// TestATrialThatSaysNothing: a full disk in a trial is no object's fault.
+func TestATrialThatSaysNothing(t *testing.T) {
+	w := newWard(t, map[string]string{"haproxy.cfg": loopTemplate})
+	w.blind = true
+	w.put("a", "b", "c")
+	opts := w.options()
+	full := false
+	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
+		if full && strings.Contains(cfg.Main(), "# two") {
+			return errors.New("no space left on device")
+		}
+		return w.Validate(ctx, cfg)
+	})
+	play(t, opts, func(s *scene) {
+		start(s)
+		w.put("a=bad", "b=two", "c=two")
+		s.Trigger("an edit")
+		full = true
+		pass(30 * time.Second)
+		for _, q := range s.State().Quarantined {
+			require.NotContains(t, q.Fault.Message, "takes longer", "%s", q)
+		}
+		full = false
+		pass(5 * time.Minute)
+		require.Equal(t, "a", held(s.Loop))
+	})
+}

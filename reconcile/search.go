@@ -267,7 +267,7 @@ func (l *Loop) outcome(a *attempt, t *quarantine.Trial, limit time.Duration, the
 		return t.Passed(now)
 	case a.verdict:
 		return t.Failed(faultsOf(a.err), now)
-	case len(t.Keys) > 1:
+	case len(t.Keys) > 1 || !errors.Is(a.err.Err, context.DeadlineExceeded): // it says nothing about them
 		t.Cut(now)
 		return nil
 	}

@@ -181,20 +181,20 @@ func (q *Quarantine) notice(newest rendering.Objects, now time.Time) (gone []Cha
 			}
 		case !Same(is, h.seen):
 			h.seen, h.changed, h.Tries = is, true, 0
-			h.hurry(now)
+			q.hurry(h, now)
 			q.fails[key.Namespace] = 0
 		case h.readsChanged(newest):
-			h.hurry(now)
+			q.hurry(h, now)
 		}
 	}
 	return gone
 }
 
 // hurry makes an object due as soon as its relapses allow.
-func (h *Held) hurry(now time.Time) {
+func (q *Quarantine) hurry(h *Held, now time.Time) {
 	at := now
 	if h.relapses > 0 {
-		at = h.judged.Add(backOff(relapse, time.Hour, h.relapses))
+		at = h.judged.Add(backOff(relapse, q.Max, h.relapses))
 	}
 	if at.Before(h.RetryAt) {
 		h.RetryAt = at
