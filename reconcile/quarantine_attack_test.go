@@ -296,7 +296,7 @@ func TestATrialThatSaysNothing(t *testing.T) {
 	opts := w.options()
 	full := false
 	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
-		if full && strings.Contains(cfg.Main(), "# two") {
+		if full && strings.Contains(cfg.Main(), "# two") && !strings.Contains(cfg.Main(), "bad") {
 			return errors.New("no space left on device")
 		}
 		return w.Validate(ctx, cfg)
