@@ -107,18 +107,6 @@ func (v *View) Show(objects rendering.Objects) {
 	v.shown = objects.(*instant).GroupSnapshot
 }
 
-// InPlaceOf returns what renders read in place of an object that did not come from a snapshot,
-// such as one of a [Cached]: most often the object itself. It returns false for none.
-func (v *View) InPlaceOf(obj Object) (Object, bool) {
-	for key, other := range v.Snapshot().instead {
-		if isNamed(obj, key) {
-			o, ok := other.(Object)
-			return o, ok
-		}
-	}
-	return obj, true
-}
-
 // instant implements rendering.Objects.
 type instant struct {
 	view *View
