@@ -34,7 +34,7 @@
 //
 //	watch event
 //	  -> k8swatch/intake.go                       trims the object and puts it into the store
-//	  -> reconcile/loop.go                        is triggered, acts at once, and then holds
+//	  -> reconcile/loop.go                        is triggered: the pacer of options.go acts at once, and then holds
 //	  -> k8swatch/feed.go                         sets the changed objects as inputs
 //	  -> k8swatch/derive/graph.go                 computes the items again that read them
 //	  -> reconcile/endpoints/backends.go          makes the servers: who serves keeps its server

@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fencedBlock is a block of a page: its language, what it is, and its text.
+// fencedBlock is a block of a page: its language, what it is, and its text. A language with a
+// capital, as in Go, is no such block: it is only to read.
 var fencedBlock = regexp.MustCompile("(?ms)^```([a-z]+)(?: ([^\n]+))?\n(.*?)^```$")
 
 // TestOwnController does what docs/own-controller.md says: it writes each file, runs each

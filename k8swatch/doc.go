@@ -24,6 +24,27 @@
 // change at once. A [Cached] is for resources that are too big for memory, such as all
 // Secrets of a cluster: it watches metadata and fetches objects on demand.
 //
+// # What renders read
+//
+// A [View] has the objects of a group at one instant, which the loop chooses: the View is also
+// reconcile.Options.View. A [Feed] gives these objects to the inputs of a [derive.Graph], and
+// from the second time on only those that changed. Nothing else may set these inputs, or roll
+// the graph back.
+//
+//	view := k8swatch.NewView(group.Snapshot)
+//	feed := k8swatch.NewFeed(graph, view)
+//	services := k8swatch.Input[*corev1.Service](feed, "Service", watcher)
+//	onChange := func(_ context.Context, c k8swatch.Changes) error { // of the group
+//		view.Changed(c)
+//		loop.Trigger(c.String())
+//		return nil
+//	}
+//	...
+//	feed.Fill() // at each render: then compute, and make the configuration
+//	err := graph.Run(ctx)
+//	...
+//	err = graph.Commit() // once the loop accepted that configuration
+//
 // # Sources
 //
 // A [Cluster] is a real API server. It sends the kinds of client-go's scheme as

@@ -8,6 +8,10 @@ import (
 
 // Feed gives the objects of a group of watchers to the inputs of a [derive.Graph]: all at
 // first, and then only those that changed. It is for the goroutine of the graph.
+//
+// Do not call [derive.Graph.Rollback] on its graph: the inputs would lose what the feed set,
+// and it sets only what differs from that. A refused configuration needs none, because the
+// next Fill goes on in the open transaction.
 type Feed struct {
 	graph *derive.Graph
 	view  *View
@@ -85,7 +89,8 @@ func Input[T Object](f *Feed, name string, watchers ...*Watcher) *derive.Input[t
 }
 
 // Fill sets the inputs to the objects that the view shows, and returns them. The transaction
-// stays open until the configuration with these objects is accepted: then commit it.
+// stays open until a configuration is accepted: then commit it. Until then each Fill sets in
+// it what differs.
 func (f *Feed) Fill() *GroupSnapshot {
 	last, now := f.last, f.view.Snapshot()
 	changes, known := f.view.take(last, now)

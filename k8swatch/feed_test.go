@@ -55,8 +55,8 @@ func ExampleFeed() {
 	// Output: [shop/web] 0
 }
 
-// TestFeed: after whatever changes, tries and rollbacks, the inputs have the objects of the
-// snapshot.
+// TestFeed: after whatever changes, with whatever held back, and with or without commits, the
+// inputs have the objects of the snapshot.
 func TestFeed(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) { feedOf(t, seed) })

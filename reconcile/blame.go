@@ -22,7 +22,7 @@ import (
 type ConfigError struct {
 	Stage  string // "render", "validate" or "deploy"
 	Faults []Fault
-	Why    string // why no resource was left out: "a.cfg:4 is wrong for every Ingress: correct the template"
+	Why    string // why no resource is quarantined: "a.cfg:4 is wrong for every Ingress: correct the template"
 	Err    error  // of the renderer, the validator or the target
 }
 

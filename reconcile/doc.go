@@ -45,24 +45,30 @@
 //
 // If a resource makes the configuration fail to render or to validate, the loop sets that
 // resource alone back to its version of the last valid configuration. It does so in
-// [Options.View], which is all that renders read: they know nothing of quarantine. A resource
+// [Options.View], which is all that renders read: they need not know of quarantine. A resource
 // without such a version is left out: one that is new, that did not change itself, or whose
 // earlier version fails now.
 //
-// The wrong line names the resource. If no line is known, all changes are set back, and tries
-// beside the deployment find the one at fault. A line that is wrong for every resource is the
-// fault of the templates: then the last good configuration stays.
+// The wrong line names the resource. After three rounds the loop sets back all changes of the
+// namespaces that were named. If no line is known, it sets back all changes, and tries beside
+// the deployment find the one at fault. A resource that is set back without a fault of its own
+// is held back. A line that is wrong for every resource is the fault of the templates, if these
+// never made a valid configuration. Then the last good configuration stays.
 //
-// The loop tries a changed object again, beside the deployment of the others, never before it.
-// The first try is at once, the next after 1 s, doubling to QuarantineMax (1 h) with each
-// relapse. The same holds if something changes that the object was rendered with. Otherwise it
-// is tried after QuarantineBase (1 min), doubling to QuarantineMax. A deleted object is
-// forgotten. If an instance refuses what the validator accepts, the resource is quarantined for
-// all instances. docs/quarantine.md has all rules, and which object answers for a line.
+// The loop tries held-back and changed objects again, beside the deployment of the others. It
+// tries them before it only at a start, for up to 10 s, and as the last resort: if nothing else
+// is valid, one attempt holds nothing back. The first try is at once. After a relapse it is 1 s
+// after the failure, doubling with each further one, but never later than that of an unchanged
+// object. The same holds if something changes that the object was rendered with. Otherwise it
+// is tried after QuarantineBase (1 min), doubling to QuarantineMax (1 h). A deleted object
+// leaves quarantine. If it comes back and fails within QuarantineMax, that is a relapse. If an
+// instance refuses what the validator accepts, the resource is quarantined for all instances.
+// docs/quarantine.md has all rules, and which object answers for a line.
 //
-// Quarantine needs a View, and a Renderer that reads it and returns its [Origins], as
-// render.Templates does. [State] names each quarantined resource with its [Fault]: the line of
-// the configuration, the template line, and the resource.
+// Quarantine needs a View. [Origins], as render.Templates returns them, lead from a line to its
+// resource: without them a search works by halves. [State] names each quarantined and each
+// held-back resource with its [Fault]: the line of the configuration, the template line, and
+// the resource. The metric haptic_quarantined_resources counts both.
 //
 // Without a search the cost of a reconciliation follows the change, as far as the renderer and
 // the validator allow.
@@ -74,6 +80,13 @@
 //   - discover: the Dataplane APIs of pods as targets, for [Loop.SetTargets]
 //   - settings: a whole controller as data
 //   - cases: tests that stand with the templates
+//   - endpoints: EndpointSlices as servers of backends, which they keep
+//   - claims: who owns a host or another key
+//   - certs: Secrets as checked certificates
+//   - limits: bounds for each namespace, and the refusals that follow
+//   - status: the status of resources, written once an instance has their revision
+//   - kit: the flags, the sources and the process of a main function
+//   - event: what an event reports to logs and metrics
 //   - observe: metrics, log lines, traces and debug pages
 //   - reconciletest: a fake HAProxy, and cases as tests
 //
@@ -83,7 +96,7 @@
 //   - Which resource is at fault? internal/quarantine/search.go looks for it; refusal.go
 //     reads what instances refuse.
 //   - When does a resource enter and leave quarantine? internal/quarantine/quarantine.go has
-//     the states, trial.go beside it the tries. search.go makes the attempts.
+//     the states, trial.go beside it the tries. reconcile/search.go makes the attempts.
 //   - Where does a panic of the program's own functions go? callback.go publishes it.
 //   - When does an instance get something? schedule.go (next) decides; instance.go does it.
 //
@@ -92,5 +105,6 @@
 // There is one loop for one configuration: all targets get the same. Nothing is kept on
 // disk. After a start the loop renders everything anew, quarantine is empty, and no earlier
 // version is known. If a Renderer, Validator or Target panics, its call has failed
-// ([PanicError]); a panic of another function is a [CallbackFailed]. If one ignores its context, it holds up everything that waits for it.
+// ([PanicError]); a panic of another function is a [CallbackFailed]. If one ignores its
+// context, it holds up everything that waits for it.
 package reconcile

@@ -34,7 +34,7 @@ func Events() []event.Event {
 // deployments and checks. A test reads this drawing and replays reconciliations against it.
 // "?" is at most one, "+" one or more, "*" any number, "|" or.
 //
-//	reconciliation: ReconciliationStarted AttemptCompleted+ (made | unmade | trial) ResourceReleased*
+//	reconciliation: ReconciliationStarted AttemptCompleted+ (made | unmade | trial)
 //	made:           trouble? render ValidationCompleted verdict* ReconciliationCompleted
 //	unmade:         verdict* render? trouble ReconciliationFailed
 //	trial:          verdict* ReconciliationCompleted
@@ -52,12 +52,12 @@ func Events() []event.Event {
 //
 // The loop deploys a configuration to instances after its ReconciliationCompleted. The rule
 // of a revision mixes the events of all instances. The rule "trial" is a failed try of
-// quarantined resources: it makes nothing new. If an attempt took too long, the loop sets
-// resources aside; it releases the innocent ones after the tries, in one line. If a context
+// quarantined or held-back resources: it makes nothing new. A held-back resource has no event
+// of its own, and none when it is served again: ReconciliationCompleted counts it. If a context
 // ends a reconciliation or a deployment, no event closes it. ReconciliationTriggered,
-// InstancesChanged, InstanceReached, HAProxyChanged and CallbackFailed come at any time. IndexSynchronized
-// comes before any ResourceIndexUpdated. A ResourceIndexUpdated comes before the
-// ReconciliationTriggered that it leads to. Watchers publish both: those of
+// InstancesChanged, InstanceReached, HAProxyChanged and CallbackFailed come at any time.
+// IndexSynchronized comes before any ResourceIndexUpdated. A ResourceIndexUpdated comes before
+// the ReconciliationTriggered that it leads to. Watchers publish both: those of
 // [github.com/hapticsdk/haptic/reconcile/observe.NewGroup] and of settings.
 
 // ReconciliationTriggered says that something asked for a reconciliation.
@@ -86,7 +86,7 @@ func (e ReconciliationStarted) Report() event.Report {
 // attempt.
 type AttemptCompleted struct {
 	ID           uint64
-	Excluded     int       // resources that were left out
+	HeldBack     int       // resources that it read as they were before, or not at all: the quarantined ones, too
 	At           time.Time // when it began
 	RenderTook   time.Duration
 	ValidateTook time.Duration // 0: nothing was rendered, or there is no validator
@@ -194,7 +194,7 @@ type ReconciliationCompleted struct {
 	Reasons   []string
 	Rendered  TemplateRendered // the render of the configuration
 	Attempts  int              // renders with their validations; several if something is at fault
-	SetAside  int              // resources left out until they are tried: they changed together with one at fault
+	HeldBack  int              // resources set back until they are tried, since they changed together with one at fault
 	Failures  int              // reconciliations that failed before this one, in a row
 }
 
@@ -212,8 +212,8 @@ func (e ReconciliationCompleted) Report() event.Report {
 		}
 		return r
 	}
-	if e.SetAside > 0 {
-		before = ", without " + phrase.Count(e.SetAside, "resource") + " that changed with what is at fault and will be tried now" + before
+	if e.HeldBack > 0 {
+		before = ", with " + phrase.Count(e.HeldBack, "resource") + " held back that changed with what is at fault and will be tried now" + before
 	}
 	r.Sentence = "new valid configuration of " + e.Rendered.String() + before
 	r.Fields = []slog.Attr{hashField(e.Hash)}

@@ -300,11 +300,11 @@ func TestLeftOutTogether(t *testing.T) {
 		require.Len(t, strings.Fields(held(s.Loop)), 10)
 		require.Len(t, eventsOf[ResourceQuarantined](s), 10, "a resource that is left out until the trial is not quarantined")
 		require.Empty(t, eventsOf[ResourceReleased](s))
-		aside := 0
+		most := 0
 		for _, e := range eventsOf[ReconciliationCompleted](s) {
-			aside = max(aside, e.SetAside)
+			most = max(most, e.HeldBack)
 		}
-		require.Equal(t, 17, aside, "3 validations take longer than the patience for a search")
+		require.Equal(t, 17, most, "3 validations take longer than the patience for a search")
 		for _, text := range w.target.texts() {
 			require.Contains(t, text, "calm fine", "what did not change is served all along")
 		}

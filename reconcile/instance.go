@@ -28,8 +28,8 @@ type worker struct {
 	again bool     // the call under way tries that reload again
 
 	public InstanceState // what others see; guarded by Loop.mu, as the schedule is
-	rounds int           // refusals with a late verdict since its last success; guarded by Loop.mu
-	gaveUp string        // why its refusals no longer lead to a verdict; guarded by Loop.mu
+	rounds int           // refusals that quarantined something since its last success; guarded by Loop.mu
+	gaveUp string        // why its refusals no longer quarantine anything; guarded by Loop.mu
 }
 
 // storer is a [Target] that can change a running process first and store the change later,

@@ -155,8 +155,9 @@ type Prober interface {
 	Probe(ctx context.Context) (dataplane.Target, error)
 }
 
-// View is what renders read: all objects at one instant. A k8swatch.View is one, and a
-// k8swatch.Feed. The loop chooses the instant, and holds objects back in it.
+// View is what renders read: all objects at one instant. A k8swatch.View is one; a
+// k8swatch.Feed gives what it shows to a graph of derive. The loop chooses the instant, and
+// holds objects back in it.
 type View = rendering.View
 
 // Leader says whether this process may deploy. The loop asks it before every call that

@@ -78,7 +78,7 @@ func TestWhatHangsHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestWhatHangsIsSaidAtOnce: what is set aside as an attempt took too long is named within
+// TestWhatHangsIsSaidAtOnce: what is held back as an attempt took too long is named within
 // two seconds, in one line, and so is its end. The time-out of 30 s adds one line.
 func TestWhatHangsIsSaidAtOnce(t *testing.T) {
 	for text, does := range map[string]string{"stuck": "rendering", "endless": "validating"} {
@@ -100,7 +100,7 @@ func TestWhatHangsIsSaidAtOnce(t *testing.T) {
 				s.Trigger("evil")
 				pass(1900 * time.Millisecond)
 				require.Equal(t, []string{"in quarantine, all others are served: Secret evil/s: " + does +
-					" takes longer than 1s since it changed: the controller sets it aside and tries it separately for up to 30s; the earlier version is served"}, said())
+					" takes longer than 1s since it changed: the controller holds it back and tries it separately for up to 30s; the earlier version is served"}, said())
 				require.Contains(t, s.State().Quarantined[0].String(), does+" takes longer than 1s")
 				pass(40 * time.Second)
 				require.Len(t, said(), 2)

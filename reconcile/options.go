@@ -32,15 +32,16 @@ type Options struct {
 	Recorder Recorder
 
 	// View is what the Renderer reads, such as a k8swatch.View. With it the loop quarantines
-	// the resource at fault alone, even if only an instance refuses it. That needs a Renderer
-	// that returns its [Origins]. Zero: the last good configuration stays, whatever is wrong.
+	// the resource at fault alone, even if only an instance refuses it. The [Origins] of the
+	// Renderer name that resource; without them the loop finds it by halves, and no instance
+	// can name one. Zero: the last good configuration stays, whatever is wrong.
 	View View
 
 	// NoQuarantine keeps the last good configuration whatever is wrong, as without a View.
 	NoQuarantine bool
 
 	// QuarantineTries bounds the rounds of a search in one reconciliation. For each instance
-	// it bounds the refusals in a row, and the resources left out because of it. Zero: 10.
+	// it bounds the refusals in a row, and the resources quarantined because of it. Zero: 10.
 	QuarantineTries int
 
 	QuarantineBase time.Duration // first wait before an unchanged quarantined resource is tried again, doubling; zero: 1 min

@@ -12,8 +12,9 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/internal/quarantine"
 )
 
-// Quarantined is a resource with which the configuration is not valid. The loop serves its
-// version of the last valid configuration, or leaves it out.
+// Quarantined is a resource with which the configuration is not valid, or one that is held
+// back until it is tried. The loop serves its version of the last valid configuration, or
+// leaves it out. If an instance refuses the resource, it is the version that the instance has.
 type Quarantined struct {
 	Resource Resource  `json:"resource"`        // in the version that was at fault
 	Before   Resource  `json:"before,omitzero"` // the version that is served instead; zero: none
@@ -212,7 +213,7 @@ func (l *Loop) nextTrial() (at time.Time) {
 	return at
 }
 
-// Quarantines reports whether such an error makes the loop leave out a resource.
+// Quarantines reports whether such an error makes the loop quarantine a resource.
 func (l *Loop) Quarantines(e *ConfigError) bool {
 	return !l.opts.NoQuarantine && isVerdict(e.Err) &&
 		slices.ContainsFunc(e.Faults, func(f Fault) bool { _, ok := f.Culprit(); return ok })

@@ -72,7 +72,7 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 	}
 	unchanged = l.accept(v)
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
-		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, SetAside: v.aside, Failures: l.failures})
+		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, HeldBack: v.heldBack, Failures: l.failures})
 	l.tellRollout(nil)
 	term, newest := l.deployedIn(), l.sched.newest
 	l.mu.Unlock() // the workers see it only now
@@ -91,8 +91,8 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 func (l *Loop) accept(v *validated) (unchanged bool) {
 	l.state.LastError = ""
 	if newest := l.sched.newest; v.same(newest) {
-		// The text is the same, but the resources may have other versions: late verdicts
-		// must name these.
+		// The text is the same, but the resources may have other versions: a refusal by an
+		// instance must name these.
 		l.refetch = 0
 		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, objects: v.objects, at: newest.at, without: v.without, deployed: v.deployed})
 		return true

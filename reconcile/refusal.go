@@ -13,12 +13,12 @@ import (
 	"github.com/hapticsdk/haptic/reconcile/internal/quarantine"
 )
 
-// A late verdict is about a resource that an instance refuses although the validator
-// accepted it, because the instance has another version. All instances get one
-// configuration, so the loop leaves the resource out for all. The verdict ends when the
+// A refusal by an instance is about a resource that the validator accepted: the instance has
+// another version of HAProxy. All instances get one configuration, so the loop quarantines the
+// resource for all: it serves the version that this instance has. The quarantine ends when the
 // resource changes, when the instance leaves, and when the loop tries the resource again. It
 // also ends when it does not help. That is so for an instance that refuses more than
-// QuarantineTries resources, refuses as often in a row, or names no resource.
+// QuarantineTries resources, refuses more often in a row, or names no resource.
 
 // report says what an instance refuses in a configuration.
 type report struct {
@@ -34,8 +34,8 @@ func invalid(err error) bool {
 }
 
 // isVerdict reports whether an error is about a configuration. Errors about the renderer,
-// the validator or HAProxy are not, such as a missing binary or a time-out. Leaving a
-// resource out for those would hit the innocent.
+// the validator or HAProxy are not, such as a missing binary or a time-out. To quarantine a
+// resource for those would hit the innocent.
 func isVerdict(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return false
@@ -45,8 +45,8 @@ func isVerdict(err error) bool {
 		errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrInvalidConfig)
 }
 
-// report keeps the refusal of an instance for the next reconciliation, if a verdict may
-// follow from it.
+// report keeps the refusal of an instance for the next reconciliation, if that may quarantine
+// something.
 func (l *Loop) report(w *worker, of *validated, err error) {
 	if l.opts.NoQuarantine || !invalid(err) {
 		return
@@ -132,7 +132,7 @@ func (l *Loop) refuses(r report) (changes []quarantine.Change) {
 	w.rounds++
 	if w.gaveUp = l.hopeless(r, fresh); w.gaveUp != "" {
 		if w.rounds == 1 && !l.refusesSomething(name) {
-			w.rounds = 0 // nothing was left out for it: it may report again
+			w.rounds = 0 // nothing is quarantined for it: it may report again
 		}
 		if !strings.Contains(w.public.Error, w.gaveUp) {
 			w.public.Error += " (" + w.gaveUp + ")"

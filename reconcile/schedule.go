@@ -12,14 +12,14 @@ import (
 // validated is the one value that travels from validation to deployment: the loop deploys
 // what it validated.
 type validated struct {
-	id      uint64
-	config  *dataplane.Config
-	origins Origins // may be nil
-	at      time.Time
-	objects rendering.Objects // that it was made of; nil without a View
-	without []rendering.Key   // quarantined objects that it lacks
-	aside   int               // how many are left out only until they are tried
-	made    TemplateRendered
+	id       uint64
+	config   *dataplane.Config
+	origins  Origins // may be nil
+	at       time.Time
+	objects  rendering.Objects // that it was made of; nil without a View
+	without  []rendering.Key   // quarantined objects that it lacks
+	heldBack int               // so many are set back only until they are tried
+	made     TemplateRendered
 
 	deployed func(term uint64) // of its [Rendered]
 }

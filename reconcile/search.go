@@ -134,13 +134,13 @@ func (l *Loop) found(id uint64, a *attempt, changes []quarantine.Change) *valida
 	if accepted := a.rendered.Accepted; accepted != nil {
 		l.callback("Rendered.Accepted", accepted) // if it panics, the renderer remembers nothing
 	}
-	aside := 0
+	heldBack := 0
 	for _, h := range l.quarantine.All() {
 		if h.Status == quarantine.HeldBack {
-			aside++
+			heldBack++
 		}
 	}
-	return &validated{id: id, config: cfg, origins: a.rendered.Origins, objects: a.objects, at: time.Now(), without: without(l.quarantine), aside: aside, made: made, deployed: a.rendered.Deployed}
+	return &validated{id: id, config: cfg, origins: a.rendered.Origins, objects: a.objects, at: time.Now(), without: without(l.quarantine), heldBack: heldBack, made: made, deployed: a.rendered.Deployed}
 }
 
 // leash is the least time that an attempt with changes may take. Without a valid configuration
@@ -166,7 +166,7 @@ func (l *Loop) bounded(ctx context.Context, s *quarantine.Search) *attempt {
 	a.newest = s.Newest
 	if a.err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		a.verdict = true
-		f := tooLong(a, limit, fmt.Sprintf(" since it changed: the controller sets it aside and tries it separately for up to %s", l.live.Load().RenderTimeout))
+		f := tooLong(a, limit, fmt.Sprintf(" since it changed: the controller holds it back and tries it separately for up to %s", l.live.Load().RenderTimeout))
 		a.err = &ConfigError{Stage: a.err.Stage, Faults: []Fault{f}, Err: a.err.Err}
 	}
 	return a
@@ -207,7 +207,7 @@ func (l *Loop) tryOnce(ctx context.Context, objects rendering.Objects, held int)
 		l.longest, l.rendered, l.took = max(l.longest, a.validateTook), a.renderTook, a.renderTook+a.validateTook
 	}
 	l.attempts++
-	done := AttemptCompleted{ID: l.lastID, Excluded: held, At: began, RenderTook: a.renderTook, ValidateTook: a.validateTook}
+	done := AttemptCompleted{ID: l.lastID, HeldBack: held, At: began, RenderTook: a.renderTook, ValidateTook: a.validateTook}
 	if a.err != nil {
 		done.Err = a.err
 	}
@@ -237,7 +237,7 @@ func (l *Loop) render(ctx context.Context) (rendered *Rendered, err error) {
 }
 
 // admit tries what a search held back, before the first configuration is deployed. Afterwards
-// the trials run in the background.
+// trials come between reconciliations, in the same goroutine.
 func (l *Loop) admit(ctx context.Context, valid *attempt, changes []quarantine.Change) (*attempt, []quarantine.Change) {
 	a, begun := valid, time.Now()
 	for ctx.Err() == nil && time.Since(begun) < startPatience {

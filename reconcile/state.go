@@ -28,7 +28,7 @@ type State struct {
 	StallTime time.Duration `json:"-"` // of [Options], as it is now, or the time-outs if those are longer
 
 	Refused     []Refusal       `json:"refused,omitempty"`
-	Quarantined []Quarantined   `json:"quarantined,omitempty"` // sorted by kind and name
+	Quarantined []Quarantined   `json:"quarantined,omitempty"` // and what is held back; sorted by kind and name
 	Instances   []InstanceState `json:"instances"`             // sorted by name; until Run as Once left them
 }
 

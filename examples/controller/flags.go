@@ -63,7 +63,7 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	fs.BoolVar(&c.migrate, "migrate", false, "say of each annotation of ingress-nginx and haproxytech in the cluster, or the folder of -manifests, what becomes of it here, and exit")
 	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
 	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed; read at a start only")
-	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of leaving that resource out")
+	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of quarantining that resource alone")
 	fs.BoolVar(&c.opaqueSecrets, "opaque-secrets", true, "read Secrets of type Opaque, too, for annotations that name users or the CA of servers")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP; several with commas between, as :8080,[::]:8080")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS; several with commas between")

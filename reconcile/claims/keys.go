@@ -10,7 +10,8 @@ type Holder[S comparable] struct {
 }
 
 // Then returns the holder to keep for the next transaction: now, which got the key. away: the
-// claimant of the former one is quarantined. It stays the holder, and others have the key for the time being.
+// claimant of the former one is quarantined. It stays the holder, and others have the key for
+// the time being.
 func (h Holder[S]) Then(now Holder[S], away bool) Holder[S] {
 	if away {
 		return h

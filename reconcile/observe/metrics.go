@@ -199,7 +199,7 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 		{Kind: event.Gauge, Name: "instance_failures", Help: "Failed deployments to an instance, in a row.", Label: "haproxy_instance", By: failures},
 		{Name: "reloads_total", Help: "Reloads of HAProxy that deployments took.", Label: "haproxy_instance", By: reloads},
 		{Name: "runtime_changes_total", Help: "Commands that changed the running HAProxy without a reload.", Label: "haproxy_instance", By: commands},
-		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources whose newest version makes the configuration invalid: HAProxy serves their last valid version, or none.", Label: "kind", By: quarantined},
+		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources that are quarantined, or held back until they are tried: HAProxy serves their last valid version, or none.", Label: "kind", By: quarantined},
 		{Kind: event.Gauge, Name: "refused_resources", Help: "Resources that are refused, as a whole or in part.", Label: "kind", By: refused},
 		{Kind: event.Gauge, Name: "warned_resources", Help: "Resources that HAProxy serves, with a warning to their owner.", Label: "kind", By: warned},
 	}

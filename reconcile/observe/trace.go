@@ -105,7 +105,7 @@ func (t *tracer) attempt(ctx context.Context, a reconcile.AttemptCompleted, seve
 	if several {
 		var span trace.Span
 		ctx, span = t.tracer.Start(ctx, "attempt", trace.WithTimestamp(a.At),
-			trace.WithAttributes(attribute.Int("haptic.excluded", a.Excluded)))
+			trace.WithAttributes(attribute.Int("haptic.held_back", a.HeldBack)))
 		defer func() { end(span, validated, a.Err) }()
 	}
 	_, span := t.tracer.Start(ctx, "render", trace.WithTimestamp(a.At))

@@ -81,8 +81,8 @@ func TestTrace(t *testing.T) {
 		{"a search for what is at fault", []any{
 			reconcile.ReconciliationStarted{ID: 1},
 			reconcile.AttemptCompleted{ID: 1, At: began, RenderTook: time.Second, ValidateTook: time.Second, Err: boom},
-			reconcile.AttemptCompleted{ID: 1, At: began.Add(2 * time.Second), RenderTook: time.Second, Err: boom, Excluded: 1},
-			reconcile.AttemptCompleted{ID: 1, At: began.Add(3 * time.Second), RenderTook: time.Second, ValidateTook: time.Second, Excluded: 2},
+			reconcile.AttemptCompleted{ID: 1, At: began.Add(2 * time.Second), RenderTook: time.Second, Err: boom, HeldBack: 1},
+			reconcile.AttemptCompleted{ID: 1, At: began.Add(3 * time.Second), RenderTook: time.Second, ValidateTook: time.Second, HeldBack: 2},
 			reconcile.ReconciliationCompleted{ID: 1, Took: 5 * time.Second},
 		}, `reconciliation 5s
   attempt 2s: boom

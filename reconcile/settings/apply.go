@@ -194,10 +194,10 @@ func caseErrors(r *cases.Result) (wrong Errors) {
 }
 
 // try renders and validates with a program that is not in use yet. It reads quarantined
-// resources as the loop does, but quarantines no others. If a resource is good with the settings in use and bad
-// with the new ones, the new ones are at fault. The loop tries quarantined resources again
-// once the new settings are in use. The first settings have none to compare with; see
-// quarantines.
+// resources as the loop does, but quarantines no others. If a resource is good with the
+// settings in use and bad with the new ones, the new ones are at fault. The loop tries
+// quarantined resources again once the new settings are in use. The first settings have none
+// to compare with; see quarantines.
 func (l *Live) try(ctx context.Context, use *inUse) error {
 	l.mu.Lock()
 	deployed := l.deployed

@@ -41,7 +41,8 @@ func (s *state) list(ctx context.Context, resource schema.GroupVersionResource, 
 	return nil
 }
 
-// readOne reads an object by its name, unless it is gone. The verb is list, which a controller has anyway.
+// readOne reads an object by its name, unless it is gone. The verb is list, which a controller
+// has anyway.
 func (s *state) readOne(ctx context.Context, o *object) error {
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", o.Name).String()}
 	return s.each(ctx, o.Resource, o.Namespace, named, func(is *stored) {

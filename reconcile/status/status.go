@@ -3,7 +3,9 @@
 // instance has the revision that the status belongs to.
 //
 //	client, err := dynamic.NewForConfig(cluster.RESTConfig())
-//	writer, err := status.New(status.Options{Client: client, Term: func() uint64 { return loop.Term() }})
+//	writer, err := status.New(status.Options{
+//		Client: client, Term: func() uint64 { return loop.Term() },
+//	})
 //	service, err := status.NewService(cluster, "haptic", "haptic", nil, writer.Refresh)
 //	loop, err := reconcile.New(reconcile.Options{Renderer: writer.Renderer(templates, items), ...})
 //	go writer.Run(ctx)

@@ -3,8 +3,9 @@
 //
 // A new field of a server needs one row in table.go, and its keyword in config/server.go
 // (ParseServer, ServerFields). The senders take its commands and versions from the row; a
-// Dataplane API also needs a case in api/beside.go (serverFields). A field that is read back also has its place in ServerState, which the senders fill.
-// diff/running.go decides whether it has drifted.
+// Dataplane API also needs a case in api/beside.go (serverFields). A field that is read back
+// also has its place in ServerState, which the senders fill. diff/running.go decides whether
+// it has drifted.
 package change
 
 import (

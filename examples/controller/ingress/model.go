@@ -144,7 +144,8 @@ func NewModel(g *derive.Graph, in Inputs, opts Options, previous *dataplane.Conf
 }
 
 // Routes computes the routes of the inputs as they are now. Call [Model.Accept] once they are
-// the valid configuration; otherwise call [derive.Graph.Rollback] before other inputs are set.
+// the valid configuration. Otherwise leave the transaction open: a [k8swatch.Feed] sets what
+// differs from it next.
 func (m *Model) Routes(ctx context.Context) (*Routes, error) {
 	if err := m.graph.Run(ctx); err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (m *Model) Routes(ctx context.Context) (*Routes, error) {
 // Accept makes the owners of hosts and lines, the servers of endpoints and the certificates in
 // use those of some routes. A bad edit that drops a host must not free it, because the earlier
 // version still serves it. Routes that a later call of [Model.Routes] replaced leave no trace:
-// their transaction is rolled back, and the next one makes them again.
+// all calls since the last Accept share one open transaction.
 func (m *Model) Accept(r *Routes) error {
 	if r != m.last {
 		return nil

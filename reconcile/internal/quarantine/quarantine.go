@@ -5,12 +5,13 @@
 //
 //	state        renders read          until
 //	free         the object            it is suspected
-//	HeldBack     its good version      a trial, at once
+//	HeldBack     its good version      a trial, which is due at once, and after a cut one later
 //	Quarantined  its good version      it changes, something that it read changes, or its time comes; then a trial
-//	Released     the object            it fails again, or Max passes
+//	Released     the object, if any    it fails again, or Max passes
 //
-// The good version is that of the last valid configuration, or nothing. docs/quarantine.md has
-// the rules for users.
+// A deleted object that was quarantined is Released, too: if it comes back and fails, that is a
+// relapse. The good version is that of the last valid configuration, that of an instance which
+// refuses the object, or nothing. docs/quarantine.md has the rules for users.
 package quarantine
 
 import (
@@ -94,7 +95,8 @@ func New(o Options) *Quarantine {
 	return &Quarantine{Options: o, held: map[Key]*Held{}, turns: map[string]int{}, fails: map[string]int{}}
 }
 
-// relapse is how long a changed object waits after the first relapse, doubling with each.
+// relapse is how long a changed object waits after the first relapse, doubling with each. It
+// never waits longer than one that does not change.
 const relapse = time.Second
 
 // lateFactor times Max is the longest wait of an object that an instance refuses: each trial
@@ -165,8 +167,8 @@ const (
 	ReasonInstances = "the controller tries it again at the instances that refused it"
 )
 
-// notice looks at the newest objects. It forgets deleted ones, and makes those due that
-// changed, or whose reads changed.
+// notice looks at the newest objects. It releases deleted ones, whose relapses it keeps until
+// Max has passed, and makes those due that changed, or whose reads changed.
 func (q *Quarantine) notice(newest rendering.Objects, now time.Time) (gone []Change) {
 	for key, h := range q.held {
 		is := newest.Get(key)

@@ -12,10 +12,12 @@ import (
 //
 //  1. The suspects of each fault are the objects that its line was made of and that changed
 //     since the last valid configuration; the most likely one comes first. If none changed,
-//     it is the most likely of all. Each round sets back one suspect of each fault. A fault
-//     without objects suspects all that changed.
-//  2. After a few rounds all changes of the namespaces named so far are set back in one step.
-//  3. If nothing is valid then, the templates are at fault.
+//     it is the most likely of all. Each round sets back one suspect of each fault. If no
+//     fault has objects, all that changed is suspected.
+//  2. After a few rounds all changes of the namespaces named so far are set back in one step,
+//     or all changes if none was named.
+//  3. The last resort: if something is in quarantine, one attempt holds nothing back.
+//  4. If nothing is valid then, the templates are at fault.
 type Search struct {
 	q      *Quarantine
 	Newest rendering.Objects

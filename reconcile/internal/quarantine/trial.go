@@ -67,9 +67,9 @@ func (t *Trial) Passed(now time.Time) (changes []Change) {
 	return changes
 }
 
-// Failed ends a trial whose attempt was not valid. Objects that the faults name are
-// quarantined, and the others stay due. If the faults name none, it is the only one, or half
-// of them is tried next.
+// Failed ends a trial whose attempt was not valid. For each fault it quarantines the first
+// object of the trial that the fault names. The others stay due. If no fault names one, a
+// single object is quarantined. If there are several, the next trial takes half of them.
 func (t *Trial) Failed(faults []Fault, now time.Time) (changes []Change) {
 	q, space := t.q, t.Keys[0].Namespace
 	named := map[Key]*Fault{}
@@ -99,8 +99,8 @@ func (t *Trial) Failed(faults []Fault, now time.Time) (changes []Change) {
 	return changes
 }
 
-// Cut ends a trial that took too long, as a change waited. It says nothing about the objects,
-// which wait longer each time.
+// Cut ends a trial that took too long. It says nothing about the objects, which wait longer
+// each time: 1 s, 2 s, 4 s. If there are several, the next trial takes half of them.
 func (t *Trial) Cut(now time.Time) {
 	for _, key := range t.Keys {
 		h := t.q.held[key]
