@@ -287,6 +287,22 @@ func TestTemplatesAreAtFault(t *testing.T) {
 	}
 }
 
+// TestLastResort: what is valid with nothing held back frees what the search held back, too.
+func TestLastResort(t *testing.T) {
+	o := newOne()
+	o.put("a/x=bad b/z=1")
+	require.True(t, o.reconcile())
+	o.put("a/x=1 a/y=1")
+	s := o.q.Begin(o.Newest(), o.now)
+	for again := s.Failed([]Fault{{Objects: []any{o.Newest().Get(Key{Kind: "ConfigMap", Namespace: "a", Name: "y"})}}}); s.Held() > 0; again = s.Failed([]Fault{{}}) {
+		require.True(t, again)
+	}
+	require.Len(t, s.Valid(s.Objects(), o.now), 1)
+	require.Empty(t, o.held())
+	require.True(t, o.reconcile())
+	require.Equal(t, "a/x=1 a/y=1 b/z=1", o.served())
+}
+
 // TestTurns: the namespaces take turns, and what is cut waits longer each time.
 func TestTurns(t *testing.T) {
 	o := newOne()

@@ -265,7 +265,8 @@ func (s *Search) blamesAbsence(key Key) {
 // Valid ends a search whose last attempt was valid. read is what that attempt read.
 func (s *Search) Valid(read rendering.Objects, now time.Time) (changes []Change) {
 	q := s.q
-	if s.freed {
+	if s.freed { // with all that was found, too
+		clear(s.found)
 		for _, h := range q.All() {
 			changes = append(changes, q.release(h, "", now))
 		}
