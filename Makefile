@@ -38,8 +38,9 @@ e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
-soak: haproxy ## random faults under constant traffic, for SOAK=10m, and random fleets, values, stores and configurations
+soak: haproxy ## random faults under constant traffic, for SOAK=10m, and random fleets, settings, values, stores and configurations
 	$(GO) test -count=1 -timeout 2h -run '^(TestRandomFleets|TestHostileMillions|TestHostileAnnotations)$$' ./examples/controller/ingress -seeds 1000 -hostile 14000
+	$(GO) test -count=1 -timeout 1h -run '^TestRandomSettings$$' ./reconcile/settings -seeds 500
 	$(GO) test -count=1 -timeout 1h -run '^TestStoreModel$$' ./k8swatch -seeds 100
 	$(GO) test -count=1 -timeout 1h -run '^TestInheritsAtRandom$$' ./validate -inherit.for 2m
 	@internal/tools/install-packages ip:iproute2

@@ -212,6 +212,30 @@ func ExampleNewSnapshot() {
 	// 2 1
 }
 
+// Only look-ups of these keys have another answer now.
+func ExampleSnapshot_ChangedSince() {
+	src := k8swatchtest.NewSource(ingress("shop", "web", "shop.test"), ingress("blog", "web", "blog.test"))
+	changed := make(chan struct{})
+	w, err := k8swatch.New(src, ingresses, &k8swatch.Options{IndexBy: []string{"metadata.namespace", "spec.rules[*].host"}, Debounce: -1,
+		OnChange: func(context.Context, k8swatch.Changes) error { close(changed); return nil }})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- w.Run(ctx) }()
+	if _, err := w.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	before := w.Snapshot()
+	src.Apply(ingress("shop", "web", "new.test"))
+	<-changed
+	fmt.Println(w.Snapshot().ChangedSince(before))
+	stop()
+	<-done
+	// Output: [[shop shop.test] [shop new.test]] true
+}
+
 // Work that only one of several replicas may do.
 func ExampleElection() {
 	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{

@@ -63,6 +63,7 @@ func running(t *testing.T, src k8swatch.Source, opts *k8swatch.Options) (g *k8sw
 	t.Cleanup(func() { cancel(); all.Wait() })
 	_, err := g.WaitForSync(ctx)
 	require.NoError(t, err)
+	synctest.Wait() // after plain lists, the watches are still to be opened
 	return g, services
 }
 

@@ -100,6 +100,22 @@ func (s *Snapshot) Get(keys ...string) []Object { return Reader[Object]{s: s}.Ge
 // GetSingle returns the first object that [Snapshot.Get] would, or nil.
 func (s *Snapshot) GetSingle(keys ...string) Object { return Reader[Object]{s: s}.GetSingle(keys...) }
 
+// ChangedSince returns the index keys of the objects that differ between two snapshots of one
+// watcher, in either of them. [Snapshot.Get] answers as before with keys that none of these
+// begins with. It may have another answer without keys if there are any. ChangedSince returns
+// false if it does not know: the snapshots are of two watchers, or more than 1,000 changes lie
+// between them. The caller owns the slices.
+func (s *Snapshot) ChangedSince(before *Snapshot) (keys [][]string, known bool) {
+	if s == nil || before == nil {
+		return nil, false
+	}
+	encoded, known := s.held.ChangedSince(before.held)
+	for _, key := range encoded {
+		keys = append(keys, store.Parts(key))
+	}
+	return keys, known
+}
+
 // Reader reads a snapshot with the type of its objects. A Reader is a small value,
 // immutable, and safe for concurrent use. The zero Reader has no objects.
 //

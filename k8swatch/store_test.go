@@ -204,6 +204,10 @@ func (m *modelStore) run(t *testing.T, r *rand.Rand) {
 			t.Fatalf("%d changes: revision %d -> %d", want.Total(), before.Revision(), snap.Revision())
 		}
 		m.compare(t, snap, model, hosts)
+		if len(snapshots) > 0 {
+			m.compareChanged(t, snapshots[r.IntN(len(snapshots))].snap, snap, hosts)
+			m.compareChanged(t, snap, before, hosts)
+		}
 		snapshots = append(snapshots, kept{snap, m.dump(snap, hosts)})
 	}
 	for _, k := range snapshots {
@@ -299,6 +303,22 @@ func (m *modelStore) compare(t *testing.T, s *Snapshot, model map[string]*networ
 	}
 	if s.ByName("ns0", "missing") != nil {
 		t.Fatal("ByName finds what is not there")
+	}
+}
+
+// compareChanged asks for every key and prefix: those that ChangedSince does not tell have the
+// same objects.
+func (m *modelStore) compareChanged(t *testing.T, before, now *Snapshot, hosts []string) {
+	t.Helper()
+	changed, known := now.ChangedSince(before)
+	if !known {
+		t.Fatalf("not known from %d to %d", before.Revision(), now.Revision())
+	}
+	for _, keys := range m.asks(hosts) {
+		told := slices.ContainsFunc(changed, func(key []string) bool { return len(key) >= len(keys) && slices.Equal(key[:len(keys)], keys) })
+		if was, is := ids(before.Get(keys...)), ids(now.Get(keys...)); !told && !slices.Equal(was, is) {
+			t.Fatalf("Get(%q) = %q after %q, but only %q changed", keys, is, was, changed)
+		}
 	}
 }
 

@@ -38,6 +38,12 @@ type Reads struct {
 	// Same reports whether a call that was noted with that key would have that revision now.
 	Same func(key, revision any) bool
 
+	// Changed returns the keys of the calls that may have another answer than they had with the
+	// State of an earlier Input, and whether it knows them. Same is asked about these calls only.
+	// Nil, or without a State: it is asked about every call.
+	Changed func(before any) (keys []any, known bool)
+	State   any // what the calls read, such as a snapshot
+
 	mu   sync.Mutex
 	note func(key, revision any) // nil: no render is under way
 }
@@ -50,6 +56,13 @@ func (r *Reads) Note(key, revision any) {
 	if r.note != nil {
 		r.note(key, revision)
 	}
+}
+
+func (r *Reads) changed(before any) (keys []any, known bool) {
+	if r == nil || r.Changed == nil || before == nil {
+		return nil, false
+	}
+	return r.Changed(before)
 }
 
 func (r *Reads) follow(note func(key, revision any)) {

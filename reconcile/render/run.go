@@ -38,20 +38,6 @@ type run struct {
 	asks     map[string]bool // see asksHost
 }
 
-// dependency is a question of a template to the host.
-type dependency struct {
-	of  source
-	key any
-}
-
-type source byte
-
-const (
-	ofInput source = iota // by Input.Reads
-	ofCurrent
-	ofHTTP
-)
-
 func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing) *run {
 	if t.texts == nil || t.texts.engine != t.Engine || t.texts.post != post {
 		t.texts = newTexts(t.Engine, post)
@@ -83,19 +69,6 @@ func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing)
 func (r *run) noter(of source) func(key, answer any) {
 	texts := r.texts
 	return func(key, answer any) { texts.note(r, dependency{of, key}, answer) }
-}
-
-// answer returns the current answer to a question that had another one before, or the same.
-func (r *run) answer(q dependency, was any) any {
-	switch {
-	case q.of == ofCurrent:
-		return r.current.answer(q.key)
-	case q.of == ofHTTP:
-		return r.HTTP.Revision(r.http, q.key)
-	case was != any(outdated) && r.in.Reads != nil && r.in.Reads.Same(q.key, was):
-		return was
-	}
-	return outdated
 }
 
 // newPiece returns the piece of an entry, without texts.

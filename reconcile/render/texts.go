@@ -37,7 +37,7 @@ type texts struct {
 	post   *postProcessing
 	graph  *derive.Graph
 	vars   *derive.Input[string, any]       // without those of the host
-	asked  *derive.Input[dependency, any]   // the answers of the host
+	asked  [sources]*derive.Input[any, any] // the answers of the host, by key
 	loops  *derive.Input[string, string]    // by entry: the variable of its items; "" without items
 	items  *derive.Input[textOf, struct{}]  // of all entries
 	uses   *derive.Collection[string, *int] // another pointer when a variable of the entry changed
@@ -45,6 +45,8 @@ type texts struct {
 	listed map[string][]any // by entry: the items that are set
 	pieces map[string]piece // of the last render without an error
 	run    *run             // under way
+	state  any              // of the input, to which its answers belong; see Reads.State
+	needed int              // answers of the input that texts needed when all were asked last
 
 	mu   sync.Mutex
 	at   *derive.Reads // of the text that is rendered now; nil: there is none
@@ -57,8 +59,10 @@ func newTexts(engine *templating.Engine, post *postProcessing) *texts {
 	t := &texts{engine: engine, post: post, graph: g, listed: map[string][]any{}, pieces: map[string]piece{}}
 	t.vars = derive.NewInput[string, any](g, "variables")
 	t.vars.Equal(sameValue)
-	t.asked = derive.NewInput[dependency, any](g, "answers of the host")
-	t.asked.Equal(func(a, b any) bool { return a == b })
+	for of, name := range []string{ofInput: "answers of the input", ofCurrent: "answers of currentConfig", ofHTTP: "fetched contents"} {
+		t.asked[of] = derive.NewInput[any, any](g, name)
+		t.asked[of].Equal(func(a, b any) bool { return a == b })
+	}
 	t.loops = derive.NewInput[string, string](g, "entries")
 	t.items = derive.NewInput[textOf, struct{}](g, "items")
 	t.uses = derive.Each("variables of an entry", t.loops.Collection, t.variables)
@@ -104,31 +108,6 @@ func (t *texts) render(at *derive.Reads, all []textOf) (made []*text) {
 	return made
 }
 
-// begin says which text the questions to the host are noted for.
-func (t *texts) begin(asks *run, at *derive.Reads) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.asks, t.at, t.got = asks, at, nil
-}
-
-// note notes an answer of the host. A template that hung in an earlier render may still ask.
-func (t *texts) note(r *run, q dependency, answer any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.at == nil || t.asks != r {
-		return
-	}
-	if known, ok := t.asked.Get(nil, q); !ok || known == outdated {
-		t.asked.Set(q, answer)
-	}
-	if t.asked.Get(t.at, q); q.of == ofInput {
-		t.got = append(t.got, answer)
-	}
-}
-
-// outdated stands for an answer of the input that would be another one now.
-var outdated = new(int) // constant in effect
-
 // update sets the inputs to those of a render, and makes the texts again that they change.
 func (t *texts) update(ctx context.Context, r *run, entries []string) error {
 	t.run = r
@@ -140,13 +119,7 @@ func (t *texts) update(ctx context.Context, r *run, entries []string) error {
 			t.vars.Set(name, v)
 		}
 	}
-	for q, was := range t.asked.All() {
-		if t.asked.HasReaders(q) {
-			t.asked.Set(q, r.answer(q, was))
-		} else {
-			t.asked.Delete(q)
-		}
-	}
+	t.ask(r)
 	for _, entry := range entries {
 		p, item := r.newPiece(entry), ""
 		if p.each != nil {

@@ -71,6 +71,7 @@ type Program struct {
 	templates *render.Templates
 	resources []programResource
 	each      map[string]ForEach // by entry
+	items     eachItems          // of the last render
 	layout    dataplane.Layout
 }
 
@@ -120,7 +121,7 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 	with := *s
 	orElse(&with.Logging.Level, opts.Logging.Level)
 	orElse(&with.Logging.Format, opts.Logging.Format)
-	p := &Program{version: s.Version(), settings: with.Defaulted(), files: newProgramFiles(s), layout: opts.Layout}
+	p := &Program{version: s.Version(), settings: with.Defaulted(), files: newProgramFiles(s), layout: opts.Layout, items: eachItems{}}
 	if p.layout == (dataplane.Layout{}) {
 		p.layout = s.Layout()
 	}
@@ -232,13 +233,9 @@ func (p *Program) input(ctx context.Context) (*render.Input, error) {
 	from, _ := ctx.Value(readsKey{}).(*reads)
 	in := &render.Input{Vars: p.vars(from), Each: make(map[string]render.Each, len(p.each)), Resources: from.stores.counts(), Reads: &from.Reads}
 	for entry, each := range p.each {
-		objs, err := from.get(each.Resource, nil)
+		items, err := from.itemsOf(each.Resource)
 		if err != nil {
 			return nil, err
-		}
-		items := make([]any, len(objs))
-		for i, o := range objs {
-			items[i] = o
 		}
 		in.Each[entry] = render.Each{Var: each.As, Items: items}
 	}
@@ -250,11 +247,11 @@ func (p *Program) input(ctx context.Context) (*render.Input, error) {
 // something that it read has changed. Functions in [ProgramOptions.Globals] must therefore
 // always answer the same; otherwise set ProgramOptions.Impure.
 func (p *Program) Render(ctx context.Context, stores Stores) (*reconcile.Rendered, error) {
-	return p.render(ctx, p.templates, stores)
+	return p.render(ctx, p.templates, p.items, stores)
 }
 
-func (p *Program) render(ctx context.Context, templates *render.Templates, stores Stores) (*reconcile.Rendered, error) {
-	from := newReads(ctx, stores)
+func (p *Program) render(ctx context.Context, templates *render.Templates, items eachItems, stores Stores) (*reconcile.Rendered, error) {
+	from := newReads(ctx, stores, items)
 	rendered, err := templates.Render(context.WithValue(ctx, readsKey{}, from))
 	if err != nil && ctx.Err() == nil {
 		err = &render.Error{Err: p.files.failures(p.settings, err)} // with the lines of the settings
@@ -316,7 +313,8 @@ func (p *Program) CaseRenderer(ctx context.Context, in *cases.Input) (reconcile.
 	templates := &render.Templates{Engine: p.templates.Engine, Input: p.input, Layout: p.layout, Post: p.templates.Post}
 	templates.SetPrevious(in.Previous)
 	templates.HTTP = in.HTTPStore()
+	items := eachItems{}
 	return reconcile.RendererFunc(func(ctx context.Context) (*reconcile.Rendered, error) {
-		return p.render(ctx, templates, stores)
+		return p.render(ctx, templates, items, stores)
 	}), nil
 }

@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 )
 
@@ -68,6 +71,45 @@ func TestProgramRemembers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestProgramAsksWhatAChangeCanAnswer: of many look-ups, a change asks those again that the
+// object answers or answered.
+func TestProgramAsksWhatAChangeCanAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := k8swatchtest.NewSource(manyIngresses(50)...)
+		live, err := NewLive(LiveOptions{Source: source})
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = live.Run(ctx) })
+		defer func() { stop(); running.Wait() }()
+		require.NoError(t, live.ApplyYAML(ctx, "s.yaml", []byte(manyHead+"haproxySections:\n  backends.cfg:\n    each: {resource: services, as: svc}\n    template: |"+manyBackend)))
+		render := func() (asked []string) {
+			synctest.Wait()
+			stores := live.stores()
+			for name, store := range stores {
+				get := store.Get
+				store.Get = func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
+					asked = append(asked, fmt.Sprint(name, keys))
+					return get(ctx, keys)
+				}
+				stores[name] = store
+			}
+			_, err := live.Program().Render(ctx, stores)
+			require.NoError(t, err)
+			slices.Sort(asked)
+			return slices.Compact(asked) // once to compare, once to render
+		}
+		require.Empty(t, render(), "settings are rendered before they take effect")
+		slice := oneSlice("web7", "192.0.2.99")
+		slice.Labels["kubernetes.io/service-name"] = "web8"
+		source.Apply(slice)
+		require.Equal(t, []string{"slices[shop web7]", "slices[shop web8]"}, render())
+		source.Apply(oneSlice("web9", "192.0.2.98"))
+		require.Equal(t, []string{"slices[shop web9]"}, render())
+		require.Empty(t, render())
+	})
 }
 
 // withoutRevisions are stores of which nothing is remembered.

@@ -29,6 +29,8 @@ type Store struct {
 	// Revision changes whenever Get would answer differently. Zero means unknown: then each
 	// render renders again what it read from the store.
 	Revision k8swatch.Revision
+
+	snapshot *k8swatch.Snapshot // that Get reads, or that of the metadata; nil: not known
 }
 
 // list returns all objects.
@@ -142,7 +144,7 @@ func typedList(typ reflect.Type, objs []k8swatch.Object) reflect.Value {
 
 // storeOf returns the store of a snapshot.
 func storeOf(s *k8swatch.Snapshot) Store {
-	return Store{Len: s.Len(), Revision: s.Revision() + 1, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) {
+	return Store{Len: s.Len(), Revision: s.Revision() + 1, snapshot: s, Get: func(_ context.Context, keys []string) ([]k8swatch.Object, error) {
 		return s.Get(keys...), nil
 	}}
 }
@@ -157,12 +159,13 @@ type reads struct {
 	render.Reads
 	stores Stores
 	ctx    context.Context
+	items  eachItems
 }
 
 // newReads returns the reads of one render. The origins of its lines also use them afterwards.
-func newReads(ctx context.Context, stores Stores) *reads {
-	r := &reads{stores: stores, ctx: ctx}
-	r.Vars, r.Same = []string{"resources", "controller"}, r.same
+func newReads(ctx context.Context, stores Stores, items eachItems) *reads {
+	r := &reads{stores: stores, ctx: ctx, items: items}
+	r.Vars, r.Same, r.Changed, r.State = []string{"resources", "controller"}, r.same, r.changed, stores
 	return r
 }
 
@@ -171,6 +174,10 @@ const lookupTimeout = 10 * time.Second
 
 // call is one call of List, Get or GetSingle.
 type call struct{ store, keys string }
+
+func callOf(store string, keys []string) call {
+	return call{store, fmt.Sprintf("%q", keys)} // %q tells no key from an empty one
+}
 
 // answer is the answer to a call.
 type answer struct {
@@ -200,7 +207,7 @@ func (r *reads) get(name string, keys []string) ([]k8swatch.Object, error) {
 	if len(keys) == 0 {
 		a.objs = nil
 	}
-	r.Note(call{name, fmt.Sprintf("%q", keys)}, a) // %q tells no key from an empty one
+	r.Note(callOf(name, keys), a)
 	return objs, nil
 }
 

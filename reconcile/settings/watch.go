@@ -199,7 +199,7 @@ func (l *Live) read(use *inUse) Stores {
 			continue
 		}
 		metadata := w.onDemand.Metadata()
-		stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
+		stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, snapshot: metadata, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
 			return w.onDemand.Get(ctx, keys...)
 		}}
 	}

@@ -10,6 +10,8 @@ import (
 type Snapshot struct {
 	trees    trees
 	revision uint64
+	history  history  // of the store
+	instead  []string // the names of the objects that With changed
 }
 
 // Revision is the number of changes of the store up to the snapshot.

@@ -147,11 +147,14 @@ type Store struct {
 	snapshot *Snapshot // of this revision; nil when none was taken
 	changed  []Changed // by the current change
 	more     int       // changes that are not in changed
+	history  history
 }
 
 // New returns an empty store. Without an index, objects are found by namespace and name.
 func New(indexed bool) *Store {
-	return &Store{indexed: indexed, order: rand.Uint64(), trees: newTrees(indexed)}
+	s := &Store{indexed: indexed, order: rand.Uint64(), trees: newTrees(indexed)}
+	s.history.of = s
+	return s
 }
 
 // Put stores an object in place of its old version. The same version changes nothing, nor
@@ -231,6 +234,7 @@ func (s *Store) count(c *Change, old, next *Entry) {
 	default:
 		c.Modified++
 	}
+	s.history.note(e.name)
 	if len(s.changed) >= s.MaxChanged {
 		s.more++
 		return
@@ -279,7 +283,7 @@ func (s *Store) Snapshot() *Snapshot { return Snapshots(s)[0] }
 
 func (s *Store) take() *Snapshot {
 	if s.snapshot == nil {
-		s.snapshot = &Snapshot{trees: s.trees.clone(), revision: s.revision}
+		s.snapshot = &Snapshot{trees: s.trees.clone(), revision: s.revision, history: s.history}
 	}
 	return s.snapshot
 }

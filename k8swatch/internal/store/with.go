@@ -1,32 +1,25 @@
 package store
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // With returns a snapshot in which some entries stand in place of those of their names, and
 // names without an entry do not exist. revision tells it apart from other snapshots.
 func (s *Snapshot) With(entries []*Entry, gone [][2]string, revision uint64) *Snapshot {
-	now := &Snapshot{trees: s.trees.clone(), revision: revision}
+	now := &Snapshot{trees: s.trees.clone(), revision: revision, history: s.history, instead: slices.Clone(s.instead)}
 	for _, e := range entries {
 		now.trees.put(e)
+		now.instead = append(now.instead, e.name)
 	}
 	for _, name := range gone {
 		if e := now.trees.get(Key(name[:]...)); e != nil {
 			now.trees.remove(e)
+			now.instead = append(now.instead, e.name)
 		}
 	}
 	return now
-}
-
-// Keys returns the keys under which Find finds an object.
-func (s *Snapshot) Keys(namespace, name string) []string {
-	e := s.trees.get(Key(namespace, name))
-	switch {
-	case e == nil:
-		return nil
-	case s.trees.index == nil:
-		return []string{e.name}
-	}
-	return e.keys
 }
 
 // Parts returns the parts of a key.
