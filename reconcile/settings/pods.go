@@ -12,6 +12,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/internal/follow"
+	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
 )
@@ -105,8 +106,9 @@ func (l *Live) newDiscovery() (*discover.Follower, error) {
 		}})
 }
 
-// wanted returns the instances that a program selects. Its List reads the program's own pods,
-// even while another program takes effect: the other pods are for other credentials.
+// wanted returns the instances that a program selects. Its List reads the program's own pods
+// as they are now, even while another program takes effect: the other pods are for other
+// credentials.
 func (l *Live) wanted(use *inUse) discover.Wanted {
 	s := use.program.settings
 	d := s.Dataplane
@@ -124,12 +126,12 @@ func (l *Live) wanted(use *inUse) discover.Wanted {
 		Secret:   namespace + "/" + secret,
 		TLS:      d.TLS.discovery(own),
 		Client:   &dataplane.ClientOptions{Layout: s.Layout(), KeepFiles: d.KeepFiles, Shared: d.Strategy == "shared"},
-		List: func(ctx context.Context) (pods []*corev1.Pod, err error) {
-			objs, err := l.read(use)[haproxyPods].list(ctx)
-			for _, o := range objs {
-				pods = append(pods, o.(*corev1.Pod))
+		List: func(context.Context) ([]*corev1.Pod, error) {
+			w := use.watchers[haproxyPods]
+			if w == nil || w.full == nil {
+				return nil, nil
 			}
-			return pods, err
+			return k8swatch.Read[*corev1.Pod](w.full.Snapshot()).List(), nil
 		},
 	}
 }

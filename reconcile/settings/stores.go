@@ -33,14 +33,6 @@ type Store struct {
 	snapshot *k8swatch.Snapshot // that Get reads, or that of the metadata; nil: not known
 }
 
-// list returns all objects.
-func (s Store) list(ctx context.Context) ([]k8swatch.Object, error) {
-	if s.Get == nil {
-		return nil, nil
-	}
-	return s.Get(ctx, nil)
-}
-
 func (s Stores) counts() map[string]int {
 	counts := make(map[string]int, len(s))
 	for name, store := range s {
