@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -294,9 +295,9 @@ func TestATrialThatSaysNothing(t *testing.T) {
 	w.blind = true
 	w.put("a", "b", "c")
 	opts := w.options()
-	full := false
+	var full atomic.Bool
 	opts.Validator = ValidatorFunc(func(ctx context.Context, cfg *dataplane.Config) error {
-		if full && strings.Contains(cfg.Main(), "# two") && !strings.Contains(cfg.Main(), "bad") {
+		if full.Load() && strings.Contains(cfg.Main(), "# two") && !strings.Contains(cfg.Main(), "bad") {
 			return errors.New("no space left on device")
 		}
 		return w.Validate(ctx, cfg)
@@ -305,12 +306,12 @@ func TestATrialThatSaysNothing(t *testing.T) {
 		start(s)
 		w.put("a=bad", "b=two", "c=two")
 		s.Trigger("an edit")
-		full = true
+		full.Store(true)
 		pass(30 * time.Second)
 		for _, q := range s.State().Quarantined {
 			require.NotContains(t, q.Fault.Message, "takes longer", "%s", q)
 		}
-		full = false
+		full.Store(false)
 		pass(5 * time.Minute)
 		require.Equal(t, "a", held(s.Loop))
 	})
