@@ -49,9 +49,10 @@
 // without such a version is left out: one that is new, that did not change itself, or whose
 // earlier version fails now.
 //
-// The wrong line names the resource. After three rounds the loop sets back all changes of the
-// namespaces that were named. If no line is known, it sets back all changes, and tries beside
-// the deployment find the one at fault. A resource that is set back without a fault of its own
+// The wrong line names the resource: each round of a search sets back one of each fault. After
+// three rounds (QuarantineTries without a valid configuration) the loop sets back all changes
+// of the namespaces that were named. If no resource is named, it sets back all changes, and
+// tries beside the deployment find the one at fault. A resource that is set back without a fault of its own
 // is held back. A line that is wrong for every resource is the fault of the templates, if these
 // never made a valid configuration. Then the last good configuration stays.
 //
@@ -66,9 +67,9 @@
 // docs/quarantine.md has all rules, and which object answers for a line.
 //
 // Quarantine needs a View. [Origins], as render.Templates returns them, lead from a line to its
-// resource: without them a search works by halves. [State] names each quarantined and each
-// held-back resource with its [Fault]: the line of the configuration, the template line, and
-// the resource. The metric haptic_quarantined_resources counts both.
+// resource: without them a search works by halves. [State] names each quarantined
+// resource with its [Fault]: the line of the configuration, the template line, and the resource.
+// It names held-back ones, too. The metric haptic_quarantined_resources counts both.
 //
 // Without a search the cost of a reconciliation follows the change, as far as the renderer and
 // the validator allow.

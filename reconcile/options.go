@@ -40,7 +40,8 @@ type Options struct {
 	// NoQuarantine keeps the last good configuration whatever is wrong, as without a View.
 	NoQuarantine bool
 
-	// QuarantineTries bounds the rounds of a search in one reconciliation. For each instance
+	// QuarantineTries bounds the rounds of a search in one reconciliation; once the templates
+	// have made a valid configuration, 3 does if that is less. For each instance
 	// it bounds the refusals in a row, and the resources quarantined because of it. Zero: 10.
 	QuarantineTries int
 

@@ -15,9 +15,9 @@ import (
 
 // A refusal by an instance is about a resource that the validator accepted: the instance has
 // another version of HAProxy. All instances get one configuration, so the loop quarantines the
-// resource for all: it serves the version that this instance has. The quarantine ends when the
-// resource changes, when the instance leaves, and when the loop tries the resource again. It
-// also ends when it does not help. That is so for an instance that refuses more than
+// resource for all: it serves the version that this instance has. The loop tries the
+// resource again when it changes, when the instance leaves, when its time comes, and when the
+// quarantine does not help. That is so for an instance that refuses more than
 // QuarantineTries resources, refuses more often in a row, or names no resource.
 
 // report says what an instance refuses in a configuration.

@@ -144,7 +144,7 @@ func (l *Loop) found(id uint64, a *attempt, changes []quarantine.Change) *valida
 }
 
 // leash is the least time that an attempt with changes may take. Without a valid configuration
-// only the time-outs bound an attempt.
+// of the current templates, and in the last attempts of a search, only the time-outs bound it.
 const leash = time.Second
 
 // leash returns how long an attempt may take: the constant leash or, if longer, twice the

@@ -6,12 +6,12 @@
 //	state        renders read          until
 //	free         the object            it is suspected
 //	HeldBack     its good version      a trial, which is due at once, and after a cut one later
-//	Quarantined  its good version      it changes, something that it read changes, or its time comes; then a trial
+//	Quarantined  its good version      it or something that it read changes, no instance refuses it, or its time comes; then a trial
 //	Released     the object, if any    it fails again, or Max passes
 //
 // A deleted object that was quarantined is Released, too: if it comes back and fails, that is a
-// relapse. The good version is that of the last valid configuration, that of an instance which
-// refuses the object, or nothing. docs/quarantine.md has the rules for users.
+// relapse. The good version is the one in the last valid configuration, the one that a refusing
+// instance has, or nothing. The last resort releases all. docs/quarantine.md has the rules for users.
 package quarantine
 
 import (

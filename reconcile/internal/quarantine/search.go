@@ -64,15 +64,23 @@ func (s *Search) Objects() rendering.Objects {
 	return s.Newest.With(instead)
 }
 
-// Held is how many objects the next attempt reads as they were before.
+// Held is how many objects the next attempt reads as they were before. One whose earlier
+// version was at fault, too, counts once.
 func (s *Search) Held() int {
 	if s.freed {
 		return 0
 	}
-	return len(s.q.All()) + len(s.found)
+	n := len(s.q.All())
+	for key := range s.found {
+		if !s.q.Is(key) {
+			n++
+		}
+	}
+	return n
 }
 
-// Closed reports whether nothing that changed is left that could take long.
+// Closed reports whether all changes of the namespaces named so far are set back: what the
+// attempts from here on say is final, so they may take their time.
 func (s *Search) Closed() bool { return s.closed }
 
 // Failed says what was wrong with the last attempt. It reports whether another attempt may be

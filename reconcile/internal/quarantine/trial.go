@@ -99,8 +99,8 @@ func (t *Trial) Failed(faults []Fault, now time.Time) (changes []Change) {
 	return changes
 }
 
-// Cut ends a trial that took too long. It says nothing about the objects, which wait longer
-// each time: 1 s, 2 s, 4 s. If there are several, the next trial takes half of them.
+// Cut ends a trial that took too long. It says nothing about the objects, which wait 1 s, and
+// twice as long after each further trial that failed or was cut. If there are several, the next trial takes half of them.
 func (t *Trial) Cut(now time.Time) {
 	for _, key := range t.Keys {
 		h := t.q.held[key]
