@@ -30,11 +30,12 @@
 // [github.com/hapticsdk/haptic/reconcile/status] and, for their main function,
 // [github.com/hapticsdk/haptic/reconcile/kit].
 //
-// This is the way of a changed EndpointSlice to a command of HAProxy. Each station is one file:
+// This is the way of a changed EndpointSlice to a command of HAProxy, in a controller with rules
+// on derive. Each station is one file:
 //
 //	watch event
 //	  -> k8swatch/intake.go                       trims the object and puts it into the store
-//	  -> reconcile/loop.go                        is triggered: the pacer of options.go acts at once, and then holds
+//	  -> reconcile/loop.go                        is triggered, and runs search.go: it renders, and validates
 //	  -> k8swatch/feed.go                         sets the changed objects as inputs
 //	  -> k8swatch/derive/graph.go                 computes the items again that read them
 //	  -> reconcile/endpoints/backends.go          makes the servers: who serves keeps its server

@@ -68,34 +68,34 @@
 // (steps, and the one table of what a running HAProxy takes), diff (pure), and the senders:
 // host and socket for [Local], api for [Client].
 //
-//   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions are
-//     in change/table.go. The conditions are in its Value functions, in change/server.go and
-//     in six files of diff: sections.go, servers.go, spares.go, files.go, entries.go and
-//     crtlist.go. The limits of the Dataplane API are in api/runtime.go (limit). All other
-//     lines reload (diff/lines.go). host/sync.go (run, then byCommands or byFiles) and
-//     api/apply.go (deploy) act on it.
+//   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions are in
+//     change/table.go. The conditions are in its Value functions, in change/server.go and in
+//     diff: sections.go, servers.go, spares.go, files.go, entries.go and crtlist.go. The
+//     limits of the Dataplane API are in api/runtime.go (limit). All other lines reload
+//     (diff/lines.go). host/sync.go (run, then byCommands or byFiles) and api/apply.go
+//     (deploy) act on it.
 //   - How does an entry of a map become a command? diff/entries.go (entries) finds it.
 //     socket/files.go or api/runtime.go (changeEntries) sends it.
 //   - When has a certificate changed? diff/files.go compares the bytes. diff/running.go
 //     compares the fingerprint in the process (config/files.go: SHA-1 of the first
 //     certificate). api/certificates.go compares what the API stores: size, serial number and
 //     end. The API does not give out the content, so it then compares the hash in the ledger
-//     or the fingerprint.
+//     or, without one, the fingerprint.
 //   - How does a Client handle a 409? [Client.Sync] tries at most 3 times
-//     (ClientOptions.Attempts), and then returns the error. For the text, api/errors.go turns
-//     the 409 into ErrConflict. api/apply.go puts the files back, and the ledger too if the
-//     process was not changed. api/client.go (Sync) tries again and reads everything. If
-//     nothing tells what a changed process has, api/job.go adds a reload. For a file,
-//     api/files.go replaces it instead of creating it; one that the API will not delete stays.
-//     For a new entry of a map, api/runtime.go sets it instead of adding it. A stand-in of a
-//     server takes the next name (api/beside.go). Any other runtime call becomes a reload
-//     (api/apply.go: failedToTell).
+//     (ClientOptions.Attempts), and then returns the error. If the text of the configuration
+//     was in conflict, api/apply.go puts the files back, and the ledger too if the process was
+//     not changed. api/client.go (Sync) tries again and reads everything. If nothing tells
+//     what a changed process has, api/job.go adds a reload. For a file, api/files.go replaces
+//     it instead of creating it; one that the API will not delete stays. For a new entry of a
+//     map, api/runtime.go sets it instead of adding it. A stand-in of a server takes the next
+//     name (api/beside.go). Any other runtime call becomes a reload (api/apply.go:
+//     failedToTell).
 //   - How does a new field of a server change at runtime? It needs a row in change/table.go,
-//     its keyword in config/server.go (ParseServer, ServerFields), and in change/server.go
-//     (addable) if "add server" takes it. With a Dataplane API it also needs a case in
-//     api/beside.go (serverFields), and is read back. A field that is read back has its place
-//     in change/process.go. socket/read.go, api/readback.go and api/process.go fill it, and
-//     diff/running.go reports its drift.
+//     its keyword in config/server.go (ServerFields; serverFlags if it takes no value), and in
+//     change/server.go (addable) if "add server" takes it. With a Dataplane API it also needs
+//     a case in api/beside.go (serverFields), and must be read back: a field that is read back
+//     has its place in change/process.go. socket/read.go, api/readback.go and api/process.go
+//     fill it, and diff/running.go reports its drift.
 //   - When is a change stored behind a Dataplane API? api/store.go; api/job.go says what may
 //     wait (readsBack). api/ledger.go informs a successor. reconcile/instance.go sets the 5 s
 //     between two pushes (storeInterval).
