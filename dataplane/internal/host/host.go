@@ -97,6 +97,8 @@ func New(opts Options) (*Host, error) {
 	switch longest := max(len(opts.MasterSocket), len(opts.RuntimeSocket)); {
 	case opts.Dir == "":
 		err = errors.New("LocalOptions.Dir is empty, no folder for the state: want a path")
+	case supported() != nil:
+		err = supported()
 	case opts.MaxOldWorkers < 0:
 		err = fmt.Errorf("LocalOptions.MaxOldWorkers is negative: %d: want 0, for %d, or more", opts.MaxOldWorkers, DefaultMaxOldWorkers)
 	case opts.StartTimeout < 0:

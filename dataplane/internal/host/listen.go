@@ -280,16 +280,16 @@ func bindAs(uid int, all []listener) map[netip.AddrPort]error {
 		defer close(done)
 		runtime.LockOSThread()
 		const none = -1 // an invalid id: it changes nothing and returns the current id
-		was, _ := unix.SetfsuidRetUid(uid)
-		if now, _ := unix.SetfsuidRetUid(none); now == uid {
+		was := setFSUID(uid)
+		if setFSUID(none) == uid {
 			for _, l := range all {
 				if err := l.bind(); err != nil {
 					failed[l.address] = err
 				}
 			}
 		}
-		_, _ = unix.SetfsuidRetUid(was)
-		if now, _ := unix.SetfsuidRetUid(none); now == was {
+		setFSUID(was)
+		if setFSUID(none) == was {
 			runtime.UnlockOSThread() // otherwise the thread ends, and the kernel ends its children that have Pdeathsig
 		}
 	}()
@@ -305,7 +305,7 @@ func (l listener) bind() error {
 	} else {
 		family, to = unix.AF_INET6, &unix.SockaddrInet6{Port: int(l.address.Port()), Addr: ip.As16()}
 	}
-	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|closeOnExec, 0)
 	if err != nil {
 		return err
 	}

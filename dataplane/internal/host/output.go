@@ -44,7 +44,7 @@ func (h *Host) makePipe(name string) (from, to *os.File, err error) {
 	if to, err = h.openPipe(name, os.O_RDWR); err != nil {
 		return nil, nil, errors.Join(err, from.Close())
 	}
-	_, _ = unix.FcntlInt(to.Fd(), unix.F_SETPIPE_SZ, pipeSize) // the kernel may allow less
+	widen(to, pipeSize)
 	return from, to, nil
 }
 

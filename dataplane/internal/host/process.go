@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
 	"github.com/hapticsdk/haptic/internal/late"
@@ -57,13 +55,11 @@ func (h *Host) startProcess() (*process, error) {
 	cmd.Stdout, cmd.Stderr = stdout, to
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if h.opts.Temporary {
-		cmd.SysProcAttr.Pdeathsig = syscall.SIGTERM
+		endWithParent(cmd.SysProcAttr)
 	}
 	if h.account != nil {
 		cmd.SysProcAttr.Credential = h.account.Credential()
-		if canBindLowPorts() {
-			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_NET_BIND_SERVICE}
-		}
+		keepLowPorts(cmd.SysProcAttr)
 	}
 	if err := cmd.Start(); err != nil {
 		return fail(errors.Join(err, closeAll(pipes)))
@@ -102,15 +98,6 @@ func (h *Host) follow(master *os.Process, pipes []*os.File, wait func() error) *
 		close(p.ended)
 	}()
 	return p
-}
-
-// canBindLowPorts reports whether this process may pass on the right to bind to ports below
-// 1024. HAProxy keeps that right although it runs unprivileged.
-func canBindLowPorts() bool {
-	var data [2]unix.CapUserData
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	err := unix.Capget(&header, &data[0])
-	return err == nil && data[0].Permitted&(1<<unix.CAP_NET_BIND_SERVICE) != 0
 }
 
 // pid returns the process id of the master.

@@ -11,8 +11,6 @@ import (
 	"path"
 	"regexp"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
@@ -200,7 +198,7 @@ func (s *store) putAll(next *snapshot, fresh map[string]bytesOf) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(unix.Syncfs(int(dir.Fd())), dir.Close())
+	return errors.Join(syncAll(dir), dir.Close())
 }
 
 // put writes a new file. With flush it makes the file durable.
@@ -285,7 +283,7 @@ func (s *store) link(target, name string) error {
 	}
 	return s.step("rename "+name, func() error {
 		if info, err := os.Lstat(at); err == nil && info.IsDir() {
-			return unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE)
+			return exchange(fresh, at)
 		}
 		return os.Rename(fresh, at)
 	})
