@@ -14,6 +14,7 @@ import (
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile/kit"
 	"github.com/hapticsdk/haptic/reconcile/status"
@@ -60,7 +61,7 @@ spec: {ingressClassName: theirs}
 	routes := &ingress.Routes{}
 	for _, ing := range read[*networkingv1.Ingress](c.watchers.Snapshot(), c.ingresses).list() {
 		if ing.Name != "bad" {
-			routes.Exact = append(routes.Exact, &ingress.Path{Ingress: ing})
+			routes.Exact = derive.OrderedOf(append(routes.Exact.Slice(), &ingress.Path{Ingress: ing}))
 		}
 	}
 	c.status = &publisher{addresses: []status.Address{{IP: "192.0.2.1"}, {Hostname: "lb.example.com"}}}

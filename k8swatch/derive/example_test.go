@@ -196,11 +196,35 @@ func ExampleSorted() {
 	// Output: [1 2]
 }
 
+func ExampleSortBy() {
+	g := derive.New()
+	pods := derive.NewInput[string, pod](g, "pods")
+	byNode := derive.SortBy("by node", pods.Collection, nodeOf, byName)
+	pods.Set("b", pod{"b", "n1"})
+	pods.Set("a", pod{"a", "n1"})
+	run(g)
+	all, _ := byNode.Get(nil, "n1")
+	fmt.Println(all)
+	// Output: [{a n1} {b n1}]
+}
+
+func ExampleOrderedOf() {
+	list := derive.OrderedOf([]string{"a", "b"})
+	for text := range list.All() {
+		fmt.Println(text)
+	}
+	fmt.Println(list.Len(), len(list.Chunks()), list.Whole())
+	// Output:
+	// a
+	// b
+	// 2 1 [a b]
+}
+
 func ExampleList_Get() {
 	g := derive.New()
 	in := derive.NewInput[string, int](g, "numbers")
 	list := derive.Sorted("list", in.Collection, cmp.Compare[int])
-	count := derive.One(g, "count", func(at *derive.Reads, _ int) int { return len(list.Get(at)) })
+	count := derive.One(g, "count", func(at *derive.Reads, _ int) int { return list.Get(at).Len() })
 	in.Set("two", 2)
 	run(g)
 	fmt.Println(count.Get(nil))

@@ -6,9 +6,16 @@ import "slices"
 // parts of one value to their groups. It must depend only on its arguments, as it is called
 // for former values too. compare must tell any two parts of a group apart. A group without
 // parts does not exist. [Collection.Equal] of the result compares lists; by default all their
-// parts, if their type is comparable.
+// parts, if their type is comparable. A change copies the list of its group: see [SortBy] for
+// groups of thousands.
 func GroupBy[K comparable, V any, G comparable, P any](name string, from *Collection[K, V], split func(key K, value V, add func(G, P)), compare func(a, b P) int) *Collection[G, []P] {
-	c, wait := newGroups[G](from.g, name, compare)
+	c, wait := newGroups(from.g, name, listsOf[G](compare))
+	splitInto(from, split, wait)
+	return c
+}
+
+// splitInto keeps groups up to date with the parts of the values of a collection.
+func splitInto[K comparable, V any, G comparable, P any](from *Collection[K, V], split func(key K, value V, add func(G, P)), wait func(G, P, bool, ref)) {
 	from.hears = append(from.hears, func(of int32, key K, was, is V, had, has bool) {
 		why := refOf(from.id, of)
 		if had {
@@ -18,24 +25,44 @@ func GroupBy[K comparable, V any, G comparable, P any](name string, from *Collec
 			split(key, is, func(g G, p P) { wait(g, p, true, why) })
 		}
 	})
-	return c
 }
 
 // edits are the parts that leave a group, and those that join it.
 type edits[P any] struct{ gone, come []P }
 
-func newGroups[G comparable, P any](g *Graph, name string, compare func(a, b P) int) (c *Collection[G, []P], wait func(G, P, bool, ref)) {
-	c = newCollection[G, []P](g, name)
+// groupKind says what the value of a group is: a list L of parts P.
+type groupKind[G comparable, P, L any] struct {
+	apply func(e *edits[P], list L) L // the same list, if nothing differs
+	len   func(L) int
+	equal func(a, b L) bool
+}
+
+// listsOf are groups whose values are slices.
+func listsOf[G comparable, P any](compare func(a, b P) int) groupKind[G, P, []P] {
 	equal := defaultEqual[P]()
-	c.equal = func(a, b []P) bool { return slices.EqualFunc(a, b, equal) }
+	return groupKind[G, P, []P]{
+		apply: func(e *edits[P], list []P) []P {
+			if !e.sort(compare, equal) {
+				return list
+			}
+			return e.apply(list, compare)
+		},
+		len:   func(list []P) int { return len(list) },
+		equal: func(a, b []P) bool { return slices.EqualFunc(a, b, equal) },
+	}
+}
+
+func newGroups[G comparable, P, L any](g *Graph, name string, kind groupKind[G, P, L]) (c *Collection[G, L], wait func(G, P, bool, ref)) {
+	c = newCollection[G, L](g, name)
+	c.equal = kind.equal
 	waiting := map[int32]*edits[P]{}
-	c.make = func(_ *Reads, slot int32) ([]P, bool) {
+	c.make = func(_ *Reads, slot int32) (L, bool) {
 		list := c.items[slot].value
 		if e := waiting[slot]; e != nil {
-			list = e.apply(list, compare, equal)
+			list = kind.apply(e, list)
 			delete(waiting, slot)
 		}
-		return list, len(list) > 0
+		return list, kind.len(list) > 0
 	}
 	c.forget = func() { clear(waiting) }
 	return c, func(of G, part P, comes bool, why ref) {
@@ -54,15 +81,17 @@ func newGroups[G comparable, P any](g *Graph, name string, compare func(a, b P) 
 	}
 }
 
-// apply returns the list after the edits: another one, or the same if nothing differs. A part
-// that came and went several times counts as often, and as it came last.
-func (e *edits[P]) apply(list []P, compare func(a, b P) int, equal func(a, b P) bool) []P {
+// sort puts the edits in order, and reports whether they change anything.
+func (e *edits[P]) sort(compare func(a, b P) int, equal func(a, b P) bool) bool {
+	slices.SortStableFunc(e.gone, compare)
+	slices.SortStableFunc(e.come, compare)
+	return !slices.EqualFunc(e.gone, e.come, equal)
+}
+
+// apply returns another list: that after the sorted edits. A part that came and went several
+// times counts as often, and as it came last.
+func (e *edits[P]) apply(list []P, compare func(a, b P) int) []P {
 	gone, come := e.gone, e.come
-	slices.SortStableFunc(gone, compare)
-	slices.SortStableFunc(come, compare)
-	if slices.EqualFunc(gone, come, equal) {
-		return list
-	}
 	now := make([]P, 0, max(0, len(list)+len(come)-len(gone)))
 	for len(gone)+len(come) > 0 {
 		part := come
@@ -92,21 +121,6 @@ func countOf[P any](list []P, one P, compare func(a, b P) int) (n int) {
 		n++
 	}
 	return n
-}
-
-// List is a sorted list of all values of a collection.
-type List[V any] struct{ c *Collection[struct{}, []V] }
-
-// Sorted makes a list that stays sorted. compare must tell any two values apart. A change
-// copies the list: 10,000 pointers take 10 µs.
-func Sorted[K comparable, V any](name string, from *Collection[K, V], compare func(a, b V) int) List[V] {
-	return List[V]{GroupBy(name, from, func(_ K, v V, add func(struct{}, V)) { add(struct{}{}, v) }, compare)}
-}
-
-// Get returns the list; do not change it. at is nil outside of a function.
-func (l List[V]) Get(at *Reads) []V {
-	list, _ := l.c.Get(at, struct{}{})
-	return list
 }
 
 // Sum adds up amounts by group, so that the cost of a change does not depend on the size of
@@ -150,7 +164,7 @@ func Report[R any](at *Reads, report R) { at.said = append(at.said, report) }
 // Reports groups all reports of type R of the collections made before it, as [GroupBy] does.
 // Equal reports of several items count several times.
 func Reports[R any, G comparable](g *Graph, name string, group func(R) G, compare func(a, b R) int) *Collection[G, []R] {
-	c, wait := newGroups[G](g, name, compare)
+	c, wait := newGroups(g, name, listsOf[G](compare))
 	hear := func(all []any, come bool) {
 		for _, one := range all {
 			if r, ok := one.(R); ok {

@@ -59,7 +59,7 @@ func newModel() *model {
 		}
 		return all
 	})
-	m.text = derive.One(m.g, "text", func(at *derive.Reads, _ string) string { return strings.Join(m.list.Get(at), "\n") })
+	m.text = derive.One(m.g, "text", func(at *derive.Reads, _ string) string { return strings.Join(m.list.Get(at).Slice(), "\n") })
 	m.reports = derive.Reports(m.g, "reports", func(r string) string { s, _, _ := strings.Cut(r, ":"); return s }, cmp.Compare[string])
 	return m
 }

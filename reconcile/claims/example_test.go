@@ -94,7 +94,7 @@ func ExampleHosts_List() {
 	if err := g.Run(context.Background()); err != nil {
 		fmt.Println(err)
 	}
-	for _, h := range list.Hosts.Get(nil) {
+	for h := range list.Hosts.Get(nil).All() {
 		fmt.Println(h.Name, h.Namespace)
 	}
 	for _, h := range list.Wildcards(nil) {

@@ -53,7 +53,7 @@ func Refusals(g *derive.Graph) derive.Value[[]reconcile.Refusal] {
 	}, (*refusals).compare)
 	spaces := derive.Sorted("reports of all", derive.Each("reports on a namespace", bySpace, ofSpace).Equal((*refusals).equal), (*refusals).compare)
 	return derive.One(g, "refused", func(at *derive.Reads, _ []reconcile.Refusal) (all []reconcile.Refusal) {
-		for _, space := range spaces.Get(at) {
+		for space := range spaces.Get(at).All() {
 			all = append(all, space.list...)
 		}
 		slices.SortFunc(all, compareRefused)

@@ -106,7 +106,7 @@ func FuzzRegister(f *testing.F) {
 			}
 			require.NoError(t, r.add(file))
 			require.NoError(t, r.add(file))
-			files, err := r.with(nil, []piece{{items: []any{nil}, madeTexts: &madeTexts{texts: []*text{{files: r.made()}}}}})
+			files, err := r.with(nil, []piece{{madeTexts: &madeTexts{chunks: []*chunk{{items: []any{nil}, texts: []*text{{files: r.made()}}}}}}})
 			require.NoError(t, err)
 			_, err = dataplane.NewConfig("global\n", files...)
 			require.NoError(t, err)

@@ -16,17 +16,18 @@ const maxItemErrors = 100
 // render renders an entry for several items.
 func (r *run) render(ctx context.Context, entry string, items []any) ([]*text, error) {
 	r.registry.begin(entry)
+	vars := r.varsOf(entry)
 	var made []string
 	var err error
 	if each, ok := r.in.Each[entry]; ok {
 		values := make([]any, len(items))
 		for i, item := range items {
-			values[i] = each.value(item, r.in.Vars)
+			values[i] = each.value(item, vars)
 		}
-		made, err = r.Engine.RenderEach(ctx, entry, each.Var, values, r.in.Vars)
+		made, err = r.Engine.RenderEach(ctx, entry, each.Var, values, vars)
 	} else {
 		made = []string{""}
-		made[0], err = r.Engine.Render(ctx, entry, r.in.Vars)
+		made[0], err = r.Engine.Render(ctx, entry, vars)
 	}
 	if err != nil {
 		return nil, err
@@ -56,19 +57,19 @@ func (r *run) newText(entry, s string) *text {
 
 // anew renders an entry that nothing remembers: all its items, in their order.
 func (r *run) anew(ctx context.Context, entry string) (piece, error) {
-	p, errs := r.newPiece(entry), []error(nil)
-	p.madeTexts = &madeTexts{texts: make([]*text, len(p.items))}
-	for i, item := range p.items {
+	each, parts := r.itemsOf(entry)
+	items, texts, errs := slices.Concat(parts...), []*text(nil), []error(nil)
+	for i, item := range items {
 		if err := checkItem(entry, i, item); err != nil {
-			return p, err
+			return piece{}, err
 		}
 	}
-	step := len(p.items)
+	step := max(1, len(items))
 	if r.asksHost(entry) {
 		step = 1 // its files are those of the item
 	}
-	for i := 0; i < len(p.items); i += step {
-		made, err := r.render(ctx, entry, p.items[i:i+step])
+	for some := range slices.Chunk(items, step) {
+		made, err := r.render(ctx, entry, some)
 		if err != nil {
 			errs = append(errs, err)
 			if ctx.Err() != nil || len(errs) == maxItemErrors {
@@ -76,9 +77,12 @@ func (r *run) anew(ctx context.Context, entry string) (piece, error) {
 			}
 			continue
 		}
-		copy(p.texts[i:], made)
+		texts = append(texts, made...)
 	}
-	return p, joined(errs)
+	if len(errs) > 0 {
+		return piece{}, joined(errs)
+	}
+	return piece{entry, each, &madeTexts{chunks: chunksOf(parts, texts)}}, nil
 }
 
 // all renders every entry, and returns the pieces in the order of the entries. It reports the

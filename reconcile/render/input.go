@@ -11,7 +11,7 @@ import (
 
 // Input is what a render reads: one consistent view of the resources.
 type Input struct {
-	Vars  map[string]any   // the variables that the templates were compiled with
+	Vars  map[string]any   // the variables that the templates were compiled with; see [Whole]
 	Each  map[string]Each  // entries that are rendered for each of several items
 	Files []dataplane.File // made without a template, such as certificates out of Secrets
 
@@ -27,6 +27,24 @@ type Input struct {
 
 	// Reads follows variables that answer calls of templates; nil: there are none.
 	Reads *Reads
+}
+
+// Whole is a variable that templates see as another value, such as a list that is kept in
+// parts ([derive.Ordered]) as a slice. Only entries that use the variable pay for it.
+type Whole interface {
+	Whole() any // always of the same type
+}
+
+// Declare returns variables with the values that templates see in place of each [Whole]. The
+// templates are compiled with these.
+func Declare(vars map[string]any) map[string]any {
+	vars = maps.Clone(vars)
+	for name, v := range vars {
+		if whole, is := v.(Whole); is {
+			vars[name] = whole.Whole()
+		}
+	}
+	return vars
 }
 
 // Reads follows variables that answer calls, such as the stores of watched resources. It
@@ -81,6 +99,10 @@ func (r *Reads) follow(note func(key, revision any)) {
 type Each struct {
 	Var   string
 	Items []any // comparable: pointers, strings, ...
+
+	// Parts are the items instead of Items, for lists of thousands. A part that has the same
+	// address as in the last render is not looked at again: do not change it.
+	Parts [][]any
 }
 
 // value is an item as the template sees it.

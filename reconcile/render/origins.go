@@ -66,25 +66,12 @@ type origins struct {
 	spans  map[dataplane.Position][]span // by file, the zero position for haproxy.cfg
 }
 
-// piece is what one entry made.
-type piece struct {
-	entry string
-	each  *Each // nil: it was rendered once, for the item nil
-	items []any
-	*madeTexts
-}
-
-// madeTexts are the texts of the items of an entry. Renders share them.
-type madeTexts struct {
-	texts   []*text
-	content []byte // of the file that they make, once it was asked for
-}
-
 // span is the text of one item in a file.
 type span struct {
 	before int // lines of the file that come before it
 	piece  *piece
-	i      int // of the item
+	item   any
+	text   *text
 }
 
 // Origin finds the entry and the item whose text has the line, and renders only that text
@@ -138,8 +125,8 @@ func spansOf(pieces []piece) []span {
 	n := 0
 	for i := range pieces {
 		p := &pieces[i]
-		for i, t := range p.texts {
-			spans = append(spans, span{n, p, i})
+		for item, t := range p.all() {
+			spans = append(spans, span{n, p, item, t})
 			n += strings.Count(t.string, "\n")
 			if t.string != "" && !strings.HasSuffix(t.string, "\n") {
 				n++
@@ -159,12 +146,12 @@ func spanOf(spans []span, line int) (s span, ok bool) {
 }
 
 func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origin, error) {
-	p, vars, item := s.piece, o.run.in.Vars, s.piece.items[s.i]
+	p, vars, item := s.piece, o.run.varsOf(s.piece.entry), s.item
 	if p.each != nil {
 		vars = p.each.with(vars, item)
 	}
 	key := textOf{p.entry, item}
-	origin, err := o.trace(ctx, p.entry, p.texts[s.i].string, vars, key, line)
+	origin, err := o.trace(ctx, p.entry, s.text.string, vars, key, line)
 	if origin.Line > 0 {
 		written := strings.Split(o.traced[key].Text, "\n")
 		origin.ChangedBy = o.run.post.changedBy(written[min(line, len(written))-1], p.entry)
@@ -172,7 +159,7 @@ func (o *origins) inSpan(ctx context.Context, s span, line int) (reconcile.Origi
 	if p.each != nil && !slices.ContainsFunc(origin.Owners, func(o any) bool { return len(appendOwners(nil, o)) > 0 }) {
 		origin.Owners = appendOwners(nil, item)
 	}
-	for _, answer := range p.texts[s.i].asked {
+	for _, answer := range s.text.asked {
 		origin.Reads = appendOwners(origin.Reads, answer)
 	}
 	return origin, err

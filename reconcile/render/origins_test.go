@@ -93,17 +93,18 @@ func FuzzSpans(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed string) {
 		texts := strings.Split(seed, "|")
-		p := piece{madeTexts: &madeTexts{}}
+		c := &chunk{}
+		p := piece{madeTexts: &madeTexts{chunks: []*chunk{c}}}
 		all := ""
 		for i, s := range texts {
 			if all != "" && s != "" && !strings.HasSuffix(all, "\n") {
 				all += "\n"
 			}
 			all += s
-			p.items, p.texts = append(p.items, i), append(p.texts, &text{string: s, lead: leadOf(s)})
+			c.items, c.texts = append(c.items, i), append(c.texts, &text{string: s, lead: leadOf(s)})
 		}
 		require.Equal(t, all, string(p.fileContent(false)))
-		require.Equal(t, strings.Join(texts, ""), string((&madeTexts{texts: p.texts}).fileContent(true)))
+		require.Equal(t, strings.Join(texts, ""), string((&madeTexts{chunks: p.chunks}).fileContent(true)))
 		parts := partsOf([]piece{p})
 		require.Equal(t, all, strings.Join(parts, ""))
 		for i, again := range partsOf([]piece{p}) {
@@ -115,7 +116,7 @@ func FuzzSpans(f *testing.F) {
 			n++
 			s, ok := spanOf(spans, n)
 			require.True(t, ok)
-			own := strings.Split(texts[s.i], "\n")
+			own := strings.Split(texts[s.item.(int)], "\n")
 			require.Equal(t, strings.TrimSuffix(line, "\n"), own[n-s.before-1])
 		}
 		for _, outside := range []int{-1, 0, n + 1} {

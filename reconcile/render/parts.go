@@ -1,34 +1,70 @@
 package render
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // partsOf puts the texts of a configuration one behind the other. Each begins on a line of
 // its own, because its template was escaped for that. A part is the text of one item. Empty
 // lines in front of a section go to the part before: a section begins with its header or the
 // comments above it. An unchanged text gives the same string in the next render.
 func partsOf(pieces []piece) []string {
-	n := 1
+	var chunks []*chunk
 	for _, p := range pieces {
-		n += len(p.texts)
+		chunks = append(chunks, p.chunks...)
 	}
-	parts := make([]string, 0, n)
-	var last *text
-	for _, p := range pieces {
-		for _, t := range p.texts {
-			switch {
-			case t.string == "":
-				continue
-			case last != nil:
-				parts = append(parts, last.part(t.string[:t.lead]))
-			case t.lead > 0:
-				parts = append(parts, t.string[:t.lead])
-			}
-			last = t
+	n, next, last := 1, "", true
+	for _, c := range slices.Backward(chunks) {
+		if first, ok := c.first(); ok {
+			n += len(c.partsBefore(next, last))
+			next, last = first.string[:first.lead], false
 		}
 	}
-	if last != nil {
-		parts = append(parts, last.string[last.lead:])
+	parts := make([]string, 0, n)
+	if next != "" {
+		parts = append(parts, next)
 	}
+	for _, c := range chunks {
+		if _, ok := c.first(); ok {
+			parts = append(parts, c.parts...)
+		}
+	}
+	return parts
+}
+
+// first returns the first text that is not empty.
+func (c *chunk) first() (*text, bool) {
+	for _, t := range c.texts {
+		if t.string != "" {
+			return t, true
+		}
+	}
+	return nil, false
+}
+
+// partsBefore returns the parts of a chunk. next is the lead of the text behind it; last: none
+// is behind it.
+func (c *chunk) partsBefore(next string, last bool) []string {
+	if c.parts != nil && c.next == next && c.last == last {
+		return c.parts
+	}
+	parts, behind := make([]string, 0, len(c.texts)), (*text)(nil)
+	for _, t := range c.texts {
+		if t.string == "" {
+			continue
+		}
+		if behind != nil {
+			parts = append(parts, behind.part(t.string[:t.lead]))
+		}
+		behind = t
+	}
+	if last {
+		parts = append(parts, behind.string[behind.lead:])
+	} else {
+		parts = append(parts, behind.part(next))
+	}
+	c.parts, c.next, c.last = parts, next, last
 	return parts
 }
 
@@ -71,11 +107,11 @@ func (m *madeTexts) fileContent(plain bool) []byte {
 		return m.content
 	}
 	n := 0
-	for _, t := range m.texts {
+	for _, t := range m.all() {
 		n += len(t.string) + 1
 	}
 	m.content = make([]byte, 0, n)
-	for _, t := range m.texts {
+	for _, t := range m.all() {
 		if k := len(m.content); k > 0 && t.string != "" && !plain && m.content[k-1] != '\n' {
 			m.content = append(m.content, '\n')
 		}

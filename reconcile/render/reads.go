@@ -57,8 +57,8 @@ func (r *run) misread(ctx context.Context, entry string, item any, s string) err
 	if !isMain(entry) {
 		return nil
 	}
-	p := r.newPiece(entry)
-	p.items, p.madeTexts = []any{item}, &madeTexts{texts: []*text{{string: s}}}
+	p := piece{entry: entry}
+	p.each, _ = r.itemsOf(entry)
 	o := &origins{run: r}
 	var errs []error
 	for _, read := range reads {
@@ -76,7 +76,7 @@ func (r *run) misread(ctx context.Context, entry string, item any, s string) err
 				if !r.isOurs(file) || slices.Contains(read.kinds, kind) {
 					continue
 				}
-				from, _ := o.inSpan(ctx, span{piece: &p}, n)
+				from, _ := o.inSpan(ctx, span{piece: &p, item: item, text: &text{string: s}}, n)
 				errs = append(errs, &templating.Error{Entry: p.entry, File: from.File, Line: from.Line, Column: from.Column, Text: from.Text, Owners: from.Owners,
 					Message: fmt.Sprintf("%.80q reads %s, whose values are escaped for %s: a file that is read so has a name like %s",
 						strings.TrimSpace(line), file, kind, read.name)})

@@ -135,14 +135,14 @@ func (r *FileRegistry) with(files []dataplane.File, pieces []piece) ([]dataplane
 	known, size := map[string]registered{}, 0
 	r.all = map[string]registered{}
 	for _, p := range pieces {
-		for i, t := range p.texts {
+		for item, t := range p.all() {
 			for _, f := range t.files {
 				if len(known) == 0 {
 					for _, given := range files {
 						known[pathOf(given)] = registered{File: given}
 					}
 				}
-				now := registered{f, textOf{p.entry, p.items[i]}}
+				now := registered{f, textOf{p.entry, item}}
 				first, ok := known[pathOf(f)]
 				if ok && !sameFile(first.File, f) {
 					return nil, r.conflict(first, now)

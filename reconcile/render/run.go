@@ -2,6 +2,8 @@ package render
 
 import (
 	"context"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -36,13 +38,16 @@ type run struct {
 	current  *CurrentConfig
 	http     *fetch.Fetcher
 	asks     map[string]bool // see asksHost
+
+	mu     sync.Mutex
+	wholes map[string]any // by variable, see Whole
 }
 
 func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing) *run {
 	if t.texts == nil || t.texts.engine != t.Engine || t.texts.post != post {
 		t.texts = newTexts(t.Engine, post)
 	}
-	r := &run{Templates: t, post: post, registry: newFileRegistry(t.Layout, in.Files), asks: map[string]bool{}}
+	r := &run{Templates: t, post: post, registry: newFileRegistry(t.Layout, in.Files), asks: map[string]bool{}, wholes: map[string]any{}}
 	r.http = t.HTTP.Begin(ctx, r.noter(ofHTTP))
 	in.Reads.follow(r.noter(ofInput))
 	deployed := t.settling.begin(r)
@@ -66,18 +71,32 @@ func (t *Templates) newRun(ctx context.Context, in *Input, post *postProcessing)
 	return r
 }
 
+// varsOf returns the variables as an entry sees them.
+func (r *run) varsOf(entry string) map[string]any {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	vars, uses := r.in.Vars, []string(nil)
+	for name, v := range r.in.Vars {
+		whole, is := v.(Whole)
+		if !is {
+			continue
+		}
+		if uses == nil {
+			vars, uses = maps.Clone(vars), r.Engine.Uses(entry)
+		}
+		if vars[name] = r.wholes[name]; !slices.Contains(uses, name) {
+			vars[name] = reflect.Zero(reflect.TypeOf(v)).Interface().(Whole).Whole()
+		} else if vars[name] == nil {
+			vars[name] = whole.Whole()
+			r.wholes[name] = vars[name]
+		}
+	}
+	return vars
+}
+
 func (r *run) noter(of source) func(key, answer any) {
 	texts := r.texts
 	return func(key, answer any) { texts.note(r, dependency{of, key}, answer) }
-}
-
-// newPiece returns the piece of an entry, without texts.
-func (r *run) newPiece(entry string) piece {
-	p := piece{entry: entry, items: []any{nil}}
-	if each, ok := r.in.Each[entry]; ok {
-		p.each, p.items = &each, each.Items
-	}
-	return p
 }
 
 // settling is what Templates knows about the deployment of its renders.

@@ -42,11 +42,12 @@ type texts struct {
 	items  *derive.Input[textOf, struct{}]  // of all entries
 	uses   *derive.Collection[string, *int] // another pointer when a variable of the entry changed
 	made   *derive.Collection[textOf, *text]
-	listed map[string][]any // by entry: the items that are set
-	pieces map[string]piece // of the last render without an error
-	run    *run             // under way
-	state  any              // of the input, to which its answers belong; see Reads.State
-	needed int              // answers of the input that texts needed when all were asked last
+	listed map[string][][]any // by entry: the items that are set
+	twice  map[textOf]int     // items that stand several times in their entry: how often more
+	pieces map[string]piece   // of the last render without an error
+	run    *run               // under way
+	state  any                // of the input, to which its answers belong; see Reads.State
+	needed int                // answers of the input that texts needed when all were asked last
 
 	mu   sync.Mutex
 	at   *derive.Reads // of the text that is rendered now; nil: there is none
@@ -56,7 +57,7 @@ type texts struct {
 
 func newTexts(engine *templating.Engine, post *postProcessing) *texts {
 	g := derive.New()
-	t := &texts{engine: engine, post: post, graph: g, listed: map[string][]any{}, pieces: map[string]piece{}}
+	t := &texts{engine: engine, post: post, graph: g, listed: map[string][][]any{}, twice: map[textOf]int{}, pieces: map[string]piece{}}
 	t.vars = derive.NewInput[string, any](g, "variables")
 	t.vars.Equal(sameValue)
 	for of, name := range []string{ofInput: "answers of the input", ofCurrent: "answers of currentConfig", ofHTTP: "fetched contents"} {
@@ -121,12 +122,14 @@ func (t *texts) update(ctx context.Context, r *run, entries []string) error {
 	}
 	t.ask(r)
 	for _, entry := range entries {
-		p, item := r.newPiece(entry), ""
-		if p.each != nil {
-			item = p.each.Var
+		each, items := r.itemsOf(entry)
+		if item := ""; each != nil {
+			item = each.Var
+			t.loops.Set(entry, item)
+		} else {
+			t.loops.Set(entry, "")
 		}
-		t.loops.Set(entry, item)
-		if err := t.list(entry, p.items); err != nil {
+		if err := t.list(entry, items); err != nil {
 			return err
 		}
 	}
@@ -134,59 +137,44 @@ func (t *texts) update(ctx context.Context, r *run, entries []string) error {
 }
 
 // list sets the items of an entry.
-func (t *texts) list(entry string, items []any) error {
+func (t *texts) list(entry string, parts [][]any) error {
 	was := t.listed[entry]
-	first, last := common(was, items)
-	gone := map[any]bool{}
-	for _, item := range was[first : len(was)-last] {
-		gone[item] = true
-	}
-	for i, item := range items[first : len(items)-last] {
-		if err := checkItem(entry, first+i, item); err != nil {
+	front, back := sharedParts(was, parts)
+	gone, come := slices.Concat(was[front:len(was)-back]...), slices.Concat(parts[front:len(parts)-back]...)
+	first, last := common(gone, come)
+	gone, come = gone[first:len(gone)-last], come[first:len(come)-last]
+	for i, item := range come {
+		if err := checkItem(entry, len(slices.Concat(parts[:front]...))+first+i, item); err != nil {
 			return err
 		}
-		if gone[item] {
-			delete(gone, item)
+	}
+	for _, item := range come {
+		if of := (textOf{entry, item}); t.stands(of) {
+			t.twice[of]++
 		} else {
-			t.items.Set(textOf{entry, item}, struct{}{})
+			t.items.Set(of, struct{}{})
 		}
 	}
-	stays := func(item any) bool { return slices.Contains(items, item) } // an item can stand twice
-	if len(gone) > few {
-		all := make(map[any]bool, len(items))
-		for _, item := range items {
-			all[item] = true
-		}
-		stays = func(item any) bool { return all[item] }
-	}
-	for item := range gone {
-		if !stays(item) {
-			t.items.Delete(textOf{entry, item})
+	for _, item := range gone {
+		switch of := (textOf{entry, item}); t.twice[of] {
+		case 0:
+			t.items.Delete(of)
+		case 1:
+			delete(t.twice, of)
+		default:
+			t.twice[of]--
 		}
 	}
-	t.listed[entry] = items
+	t.listed[entry] = parts
 	return nil
 }
 
-func isCurrent(v any) bool { _, is := v.(*CurrentConfig); return is }
-
-// few is how many items are looked for in a list, one by one.
-const few = 32
-
-// common counts the items at the front and at the end that two lists share.
-func common(a, b []any) (first, last int) {
-	n := min(len(a), len(b))
-	if n > 0 && len(a) == len(b) && &a[0] == &b[0] {
-		return n, 0
-	}
-	for first < n && a[first] == b[first] {
-		first++
-	}
-	for last < n-first && a[len(a)-1-last] == b[len(b)-1-last] {
-		last++
-	}
-	return first, last
+func (t *texts) stands(of textOf) bool {
+	_, is := t.items.Get(nil, of)
+	return is
 }
+
+func isCurrent(v any) bool { _, is := v.(*CurrentConfig); return is }
 
 func checkItem(entry string, i int, item any) error {
 	if item == nil || reflect.ValueOf(item).Comparable() {
@@ -213,35 +201,6 @@ func (t *texts) accept(r *run, entries []string) ([]piece, error) {
 		t.pieces[p.entry] = p
 	}
 	return pieces, nil
-}
-
-// piece puts the texts of an entry in the order of its items. It takes those that stand as
-// they stood in the last render over, and looks up the others.
-func (t *texts) piece(entry string, r *run, changed []any) piece {
-	last, p := t.pieces[entry], r.newPiece(entry)
-	first, end := common(last.items, p.items)
-	if first == len(p.items) && first == len(last.items) && len(changed) == 0 && last.madeTexts != nil {
-		p.madeTexts = last.madeTexts
-		return p
-	}
-	if len(changed) > few {
-		first, end = 0, 0
-	}
-	p.madeTexts = &madeTexts{texts: make([]*text, len(p.items))}
-	if first+end > 0 {
-		copy(p.texts, last.texts[:first])
-		copy(p.texts[len(p.texts)-end:], last.texts[len(last.texts)-end:])
-	}
-	look := func(i int) { p.texts[i], _ = t.made.Get(nil, textOf{entry, p.items[i]}) }
-	for i := first; i < len(p.items)-end; i++ {
-		look(i)
-	}
-	for i, item := range p.items {
-		if len(changed) > 0 && (i < first || i >= len(p.items)-end) && slices.Contains(changed, item) {
-			look(i)
-		}
-	}
-	return p
 }
 
 // sameValue reports whether two values are the same without looking at what they point to.

@@ -59,7 +59,7 @@ func TestEndpointsThatLeadElsewhere(t *testing.T) {
 			require.Equal(t, "endpoints[0].addresses[0]", r.Refused[0].Field)
 			require.True(t, strings.HasSuffix(r.Refused[0].Reason, "; the other endpoints of Service ns/a serve"), r.Refused[0].Reason)
 			require.Contains(t, r.Refused[0].Reason, why)
-			require.Equal(t, []Server{{Name: "s1", Address: good}}, r.Backends[0].Servers)
+			require.Equal(t, []Server{{Name: "s1", Address: good}}, r.Backends.Slice()[0].Servers)
 		})
 	}
 }
@@ -76,7 +76,7 @@ func TestManyRefusedEndpoints(t *testing.T) {
 	cluster := w.cluster()
 	cluster.Limits = Limits{ServersPerBackend: 30_000, ServersPerNamespace: 30_000} // twice as many are read
 	r := Build(cluster, &Slots{})
-	require.Empty(t, r.Backends[0].Servers)
+	require.Empty(t, r.Backends.Slice()[0].Servers)
 	require.Len(t, r.Refused, 1)
 	require.Equal(t, "EndpointSlice ns/slice: endpoints[0].addresses[0]: 127.0.0.0:9090 is a loopback address: -allow-endpoint 127.0.0.0/8 would allow it; no other endpoint of Service ns/a is ready, requests get 503; 59999 more refusals", r.Refused[0].String())
 }
@@ -90,5 +90,5 @@ func TestRefusedEndpointsDoNotComeBack(t *testing.T) {
 	slots.Remember(previous)
 	w := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"))))
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 9090, "127.0.0.1"), slice("http", 80, "169.254.169.254"), slice("http", 8080, "192.0.2.1")}
-	require.Equal(t, []Server{{Name: "s2", Address: "192.0.2.1:8080"}}, Build(w.cluster(), slots).Backends[0].Servers)
+	require.Equal(t, []Server{{Name: "s2", Address: "192.0.2.1:8080"}}, Build(w.cluster(), slots).Backends.Slice()[0].Servers)
 }

@@ -35,13 +35,13 @@ func TestCanaries(t *testing.T) {
 	stable.Annotations = map[string]string{nginx + "proxy-read-timeout": "7"}
 	w := newWorld(canaryOf("new", "b", "canary-weight", "30", "canary-weight-total", "120", "canary-by-header", "X-V", "canary-by-header-pattern", "^v[0-9]$", "canary-by-cookie", "v", "whitelist-source-range", "nonsense"), stable)
 	routes := w.build()
-	require.Len(t, routes.Prefix, 3)
-	require.Len(t, routes.Canaries, 1)
-	c := routes.Canaries[0]
+	require.Len(t, routes.Prefix.Slice(), 3)
+	require.Len(t, routes.Canaries.Slice(), 1)
+	c := routes.Canaries.Slice()[0]
 	require.Equal(t, 250_000, c.PerMillion())
-	require.Equal(t, routes.Prefix[0].Backend, c.From)
-	require.Equal(t, "x.test/", routes.Prefix[0].Key)
-	require.NotEqual(t, c.From, routes.Prefix[2].Backend, "another host goes on as it was")
+	require.Equal(t, routes.Prefix.Slice()[0].Backend, c.From)
+	require.Equal(t, "x.test/", routes.Prefix.Slice()[0].Key)
+	require.NotEqual(t, c.From, routes.Prefix.Slice()[2].Backend, "another host goes on as it was")
 	layout := dataplane.Layout{Base: t.TempDir()}
 	cfg := renderRoutes(t, layout, routes)
 	lines := cfg.Main()
@@ -79,13 +79,13 @@ func TestCanariesThatAreNone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			routes := newWorld(stable, c.canary).build()
 			require.Contains(t, allSaid(routes), c.why)
-			require.Len(t, routes.Canaries, c.some)
-			require.Len(t, routes.Prefix, 1)
+			require.Len(t, routes.Canaries.Slice(), c.some)
+			require.Len(t, routes.Prefix.Slice(), 1)
 		})
 	}
 	two := newWorld(stable, canaryOf("new", "b"), canaryOf("newer", "b")).build()
 	require.Contains(t, allSaid(two), "Ingress ns/newer spec.rules[0].http.paths[0].path: Ingress ns/new is the canary of it already")
-	require.Len(t, two.Canaries, 1)
+	require.Len(t, two.Canaries.Slice(), 1)
 }
 
 // TestPatternsInOrder: the longest goes first, and both kinds of claims have their map.
@@ -95,12 +95,12 @@ func TestPatternsInOrder(t *testing.T) {
 	routes := newWorld(ing).build()
 	require.Empty(t, allSaid(routes))
 	var keys []string
-	for _, p := range routes.Patterns {
+	for _, p := range routes.Patterns.Slice() {
 		keys = append(keys, p.Key)
 	}
 	require.Equal(t, []string{`^x\.test/a/[b-z]+/c`, `^\*\.y\.test/`, `^x\.test/a.*`, `^\*/any`}, keys)
-	require.Len(t, routes.Exact, 1)
-	require.Empty(t, routes.Prefix)
+	require.Len(t, routes.Exact.Slice(), 1)
+	require.Empty(t, routes.Prefix.Slice())
 }
 
 // TestLimitsOfAnnotations: what HAProxy goes through for each request is bounded.
@@ -110,7 +110,7 @@ func TestLimitsOfAnnotations(t *testing.T) {
 	c := newWorld(ing).cluster()
 	c.Limits = Limits{PatternsPerNamespace: 2}
 	routes := Build(c, &Slots{})
-	require.Len(t, routes.Patterns, 2)
+	require.Len(t, routes.Patterns.Slice(), 2)
 	require.Contains(t, allSaid(routes), "more than the 2 patterns of one namespace (patterns-per-namespace)")
 
 	w := newWorld()
@@ -123,7 +123,7 @@ func TestLimitsOfAnnotations(t *testing.T) {
 	c = w.cluster()
 	c.Limits = Limits{CanariesPerNamespace: 2}
 	routes = Build(c, &Slots{})
-	require.Len(t, routes.Canaries, 2)
-	require.Len(t, routes.Prefix, 3)
+	require.Len(t, routes.Canaries.Slice(), 2)
+	require.Len(t, routes.Prefix.Slice(), 3)
 	require.Contains(t, allSaid(routes), "more than the 2 canaries of one namespace (canaries-per-namespace)")
 }

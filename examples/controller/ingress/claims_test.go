@@ -84,7 +84,7 @@ func TestWhoHasItKeepsIt(t *testing.T) {
 func serves(t *testing.T, r *Routes) string {
 	t.Helper()
 	var all []string
-	for _, p := range append(r.Exact, r.Prefix...) {
+	for _, p := range append(r.Exact.Slice(), r.Prefix.Slice()...) {
 		all = append(all, p.Backend)
 	}
 	for _, c := range r.Certificates {

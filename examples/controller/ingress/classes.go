@@ -59,7 +59,7 @@ func (c *classes) equal(other *classes) bool {
 
 // readClasses also warns of a class whose controller is a misspelling of ours.
 func (m *Model) readClasses(at *derive.Reads, _ *classes) *classes {
-	all := m.sortedClasses.Get(at)
+	all := m.sortedClasses.Get(at).Slice()
 	for _, class := range all {
 		if name := class.Spec.Controller; name != ControllerName && annotation.Near(name, ControllerName) {
 			limits.Refuse(at, "IngressClass", class, reconcile.Refusal{Field: "spec.controller", Warning: true,

@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"flag"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -77,13 +77,13 @@ func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h 
 	t.Helper()
 	routes := h.around().build()
 	in := routes.Input(hostileSettings)
-	vars := maps.Clone(in.Vars)
+	vars := render.Declare(in.Vars)
 	vars["backend"] = (*Backend)(nil)
 	render := func(entry string) string {
 		texts := []string{""}
 		var err error
 		if each, ok := in.Each[entry]; ok && entry != BackendEntry {
-			texts, err = engine.RenderEach(t.Context(), entry, each.Var, each.Items, vars)
+			texts, err = engine.RenderEach(t.Context(), entry, each.Var, slices.Concat(each.Parts...), vars)
 		} else {
 			texts[0], err = engine.Render(t.Context(), entry, vars)
 		}
@@ -107,13 +107,13 @@ func checkHostile(t *testing.T, engine *templating.Engine, frontend []string, h 
 			}
 		}
 	}
-	if want := len(routes.Hosts) + len(routes.Wildcards) + len(routes.Exact) + len(routes.Prefix); lines != want {
+	if want := routes.Hosts.Len() + len(routes.Wildcards) + routes.Exact.Len() + routes.Prefix.Len(); lines != want {
 		t.Fatalf("%+v: %d lines of maps, want %d", h, lines, want)
 	}
 	if !strings.Contains(render("maps/prefix.map"), "\ngood.test/good/ ns_a_80\n") {
 		t.Fatalf("%+v: the good route is gone:\n%s", h, render("maps/prefix.map"))
 	}
-	for _, b := range routes.Backends {
+	for _, b := range routes.Backends.Slice() {
 		vars["backend"] = b
 		checkBackend(t, h, b, render(BackendEntry))
 	}
@@ -165,7 +165,7 @@ func hostileEngine(tb testing.TB) (*templating.Engine, []string) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	vars := newWorld(ingress("good", rule("good.test", path(prefix, "/good", "a")))).build().Input(hostileSettings).Vars
+	vars := render.Declare(newWorld(ingress("good", rule("good.test", path(prefix, "/good", "a")))).build().Input(hostileSettings).Vars)
 	vars["backend"] = (*Backend)(nil)
 	text, err := engine.Render(tb.Context(), "haproxy.cfg", vars)
 	if err != nil {

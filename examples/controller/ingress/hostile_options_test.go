@@ -14,6 +14,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
+	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -74,27 +75,27 @@ func hostileOptions(t *testing.T, engine *templating.Engine, backends map[string
 	w.secrets["ns/"+value] = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: value}, Data: map[string][]byte{"auth": []byte("a" + value + ":" + userHash + value), "ca.crt": []byte(value)}}
 	w.services["ns/a"].Annotations = map[string]string{name: value}
 	routes = w.build()
-	vars := maps.Clone(routes.Input(hostileSettings).Vars)
+	vars := render.Declare(routes.Input(hostileSettings).Vars)
 	render := func(entry string) string {
 		out, err := engine.Render(t.Context(), entry, vars)
 		require.NoError(t, err, "%s: %q: one annotation stops the others", name, value)
 		return out
 	}
 	text = render("haproxy.cfg")
-	for _, b := range routes.Backends {
+	for _, b := range routes.Backends.Slice() {
 		vars["backend"] = b
 		one := render(BackendEntry)
 		backends[b.Name] = one
 		text += one
 	}
-	for i := range routes.Userlists {
-		vars["userlist"] = routes.Userlists[i]
+	for i := range routes.Userlists.Slice() {
+		vars["userlist"] = routes.Userlists.Slice()[i]
 		one := render("haproxy.d/userlist.cfg")
-		backends["~"+routes.Userlists[i].Name] = one
+		backends["~"+routes.Userlists.Slice()[i].Name] = one
 		text += one
 	}
-	for i := range routes.Patterns {
-		vars["route"] = routes.Patterns[i]
+	for i := range routes.Patterns.Slice() {
+		vars["route"] = routes.Patterns.Slice()[i]
 		require.Len(t, strings.Fields(render("maps/paths_reg.map")), 2)
 	}
 	return text, routes
@@ -151,7 +152,7 @@ func TestHostileAnnotations(t *testing.T) {
 					for shape := range got {
 						require.True(t, known[shape], "%s: %q becomes a line of another shape, %q:\n%s", name, value, shape, text)
 					}
-					require.Equal(t, 4+len(routes.Backends)+len(routes.Userlists), sections, "%s: %q\n%s", name, value, text)
+					require.Equal(t, 4+routes.Backends.Len()+routes.Userlists.Len(), sections, "%s: %q\n%s", name, value, text)
 				}
 			}
 		}

@@ -65,10 +65,10 @@ func by(ns string, created int64, ing *networkingv1.Ingress) *networkingv1.Ingre
 // lines are who answers for what.
 func lines(r *Routes) map[string]string {
 	all := map[string]string{}
-	for _, p := range r.Exact {
+	for _, p := range r.Exact.Slice() {
 		all["="+p.Key], _, _ = strings.Cut(p.Backend, "_")
 	}
-	for _, p := range r.Prefix {
+	for _, p := range r.Prefix.Slice() {
 		all[p.Key], _, _ = strings.Cut(p.Backend, "_")
 	}
 	return all
@@ -155,7 +155,7 @@ func TestWildcardAfterANameBelow(t *testing.T) {
 	for range 2 {
 		r := w.build(t)
 		require.Equal(t, map[string]string{"a.x.test/a/": "evil", "*.x.test/": "shop"}, lines(r))
-		require.Equal(t, []Host{{Name: "*.x.test", Namespace: "shop"}, {Name: "a.x.test", Namespace: "evil"}}, values(r.Hosts), "b.x.test has no paths of its own")
+		require.Equal(t, []Host{{Name: "*.x.test", Namespace: "shop"}, {Name: "a.x.test", Namespace: "evil"}}, values(r.Hosts.Slice()), "b.x.test has no paths of its own")
 		require.Equal(t, []string{"*.x.test"}, r.Certificates[0].Hosts)
 		require.Equal(t, []string{"a.x.test"}, r.Certificates[0].Except, "nor does it get the certificate")
 		w.restart(t, r)
@@ -228,7 +228,7 @@ func TestSharedHosts(t *testing.T) {
 	for range 2 {
 		r := w.build(t)
 		require.Equal(t, map[string]string{"x.test/": "shop", "=x.test/b": "aaa", "a.y.test/": "shop", "b.y.test/": "aaa"}, lines(r))
-		require.Equal(t, []Host{{Name: "a.y.test", Namespace: "*"}, {Name: "b.y.test", Namespace: "*"}, {Name: "x.test", Namespace: "*"}}, values(r.Hosts))
+		require.Equal(t, []Host{{Name: "a.y.test", Namespace: "*"}, {Name: "b.y.test", Namespace: "*"}, {Name: "x.test", Namespace: "*"}}, values(r.Hosts.Slice()))
 		require.Equal(t, "Ingress aaa/web: spec.rules[0].http.paths[0].path: Prefix path x.test/ belongs to namespace shop, which claimed it first", r.Refused[0].String())
 		require.Len(t, r.Refused, 2)
 		w.restart(t, deployed)

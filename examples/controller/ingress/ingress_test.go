@@ -122,15 +122,15 @@ func TestPathTypes(t *testing.T) {
 		path(prefix, "/", "a"), path(prefix, "/foo", "b"), path(prefix, "/bar/", "b"),
 		path(exact, "/foo", "a"), path(specific, "/im", "b")), rule("", path(prefix, "/any", "a")))).build()
 	require.Empty(t, r.Refused)
-	require.Equal(t, []Host{{Name: "*", Namespace: "ns"}, {Name: "x.test", Namespace: "ns"}}, values(r.Hosts))
-	require.Equal(t, []Path{{Key: "x.test/foo", Backend: "ns_a_80"}}, bare(r.Exact))
+	require.Equal(t, []Host{{Name: "*", Namespace: "ns"}, {Name: "x.test", Namespace: "ns"}}, values(r.Hosts.Slice()))
+	require.Equal(t, []Path{{Key: "x.test/foo", Backend: "ns_a_80"}}, bare(r.Exact.Slice()))
 	require.Equal(t, []Path{
 		{Key: "*/any/", Backend: "ns_a_80"}, {Key: "x.test/", Backend: "ns_a_80"}, {Key: "x.test/bar/", Backend: "ns_b_80"}, {Key: "x.test/foo/", Backend: "ns_b_80"}, {Key: "x.test/im", Backend: "ns_b_80"},
-	}, bare(r.Prefix))
+	}, bare(r.Prefix.Slice()))
 	require.Equal(t, []*Backend{
 		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}},
 		{Name: "ns_b_80", Servers: []Server{{Name: "s1", Address: "192.0.2.2:8080"}}},
-	}, owned(r.Backends))
+	}, owned(r.Backends.Slice()))
 }
 
 func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
@@ -160,17 +160,17 @@ func TestBadPartsAreRefusedAndTheRestServed(t *testing.T) {
 			require.Equal(t, "bad.yaml:3", r.Refused[0].Source)
 			require.Equal(t, c.field, r.Refused[0].Field)
 			require.Contains(t, r.Refused[0].Reason, c.why)
-			require.Equal(t, []Path{{Key: "good.test/good/", Backend: "ns_a_80"}}, bare(r.Prefix))
-			require.Contains(t, values(r.Hosts), Host{Name: "good.test", Namespace: "ns"})
-			require.Subset(t, []Host{{Name: "good.test", Namespace: "ns"}, {Name: "x.test", Namespace: "ns"}}, values(r.Hosts), "a host is claimed also where its paths are refused")
-			require.Empty(t, r.Exact)
+			require.Equal(t, []Path{{Key: "good.test/good/", Backend: "ns_a_80"}}, bare(r.Prefix.Slice()))
+			require.Contains(t, values(r.Hosts.Slice()), Host{Name: "good.test", Namespace: "ns"})
+			require.Subset(t, []Host{{Name: "good.test", Namespace: "ns"}, {Name: "x.test", Namespace: "ns"}}, values(r.Hosts.Slice()), "a host is claimed also where its paths are refused")
+			require.Empty(t, r.Exact.Slice())
 		})
 	}
 }
 
 func TestAPathGivenTwice(t *testing.T) {
 	r := newWorld(ingress("web", rule("x.test", path(prefix, "/p", "a"), path(prefix, "/p/", "b")))).build()
-	require.Equal(t, []Path{{Key: "x.test/p/", Backend: "ns_a_80"}}, bare(r.Prefix))
+	require.Equal(t, []Path{{Key: "x.test/p/", Backend: "ns_a_80"}}, bare(r.Prefix.Slice()))
 	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].path: Prefix path x.test/p/ is given twice", r.Refused[0].String())
 }
 
@@ -179,7 +179,7 @@ func TestTheOlderIngressKeepsItsPath(t *testing.T) {
 	young.CreationTimestamp = metav1.Unix(200, 0)
 	old.CreationTimestamp = metav1.Unix(100, 0)
 	r := newWorld(young, old).build()
-	require.Equal(t, []Path{{Key: "x.test/", Backend: "ns_b_80"}}, bare(r.Prefix))
+	require.Equal(t, []Path{{Key: "x.test/", Backend: "ns_b_80"}}, bare(r.Prefix.Slice()))
 	require.Equal(t, "Ingress ns/a", r.Refused[0].Resource)
 }
 
@@ -198,9 +198,9 @@ func TestDefaultBackendAndClasses(t *testing.T) {
 		return &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.IngressClassSpec{Controller: controller}}
 	}
 	w.classes = []*networkingv1.IngressClass{class("haptic", ControllerName), class("nginx", "k8s.io/ingress-nginx")}
-	require.Equal(t, []Host{{Name: "old-style.test", Namespace: "ns"}, {Name: "ours.test", Namespace: "ns"}}, values(w.build().Hosts))
+	require.Equal(t, []Host{{Name: "old-style.test", Namespace: "ns"}, {Name: "ours.test", Namespace: "ns"}}, values(w.build().Hosts.Slice()))
 	w.classes[0].Annotations = map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}
-	require.Equal(t, []Host{{Name: "none.test", Namespace: "ns"}, {Name: "old-style.test", Namespace: "ns"}, {Name: "ours.test", Namespace: "ns"}}, values(w.build().Hosts))
+	require.Equal(t, []Host{{Name: "none.test", Namespace: "ns"}, {Name: "old-style.test", Namespace: "ns"}, {Name: "ours.test", Namespace: "ns"}}, values(w.build().Hosts.Slice()))
 
 	def := ingress("default")
 	b := backendOf("b")
@@ -264,18 +264,18 @@ func TestNoEndpoints(t *testing.T) {
 	r := w.build()
 	require.Equal(t, "Service ns/a: no EndpointSlice has the label kubernetes.io/service-name=a, requests get 503: the Service has no selector, so that the cluster makes none", r.Refused[0].String())
 	require.Len(t, r.Refused, 1)
-	require.Equal(t, []*Backend{{Name: "ns_a_80"}}, owned(r.Backends))
+	require.Equal(t, []*Backend{{Name: "ns_a_80"}}, owned(r.Backends.Slice()))
 }
 
 func TestWhatDoesNotExistAnswers503(t *testing.T) {
 	noPort := path(prefix, "/port", "a")
 	noPort.Backend.Service.Port = networkingv1.ServiceBackendPort{Name: "grpc"}
 	r := newWorld(ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/gone", "nope"), noPort))).build()
-	require.Equal(t, []Path{{Key: "x.test/", Backend: "ns_a_80"}, {Key: "x.test/gone/", Backend: "ns_nope_80"}, {Key: "x.test/port/", Backend: "ns_a_grpc"}}, bare(r.Prefix),
+	require.Equal(t, []Path{{Key: "x.test/", Backend: "ns_a_80"}, {Key: "x.test/gone/", Backend: "ns_nope_80"}, {Key: "x.test/port/", Backend: "ns_a_grpc"}}, bare(r.Prefix.Slice()),
 		"its requests do not fall to the shorter path")
 	require.Equal(t, []*Backend{
 		{Name: "ns_a_80", Servers: []Server{{Name: "s1", Address: "192.0.2.1:8080"}}}, {Name: "ns_a_grpc"}, {Name: "ns_nope_80"},
-	}, owned(r.Backends))
+	}, owned(r.Backends.Slice()))
 	require.Len(t, r.Refused, 2)
 	require.Equal(t, "Ingress ns/web: spec.rules[0].http.paths[1].backend.service.name: answers 503: Service ns/nope does not exist; it is served as soon as that is there", r.Refused[0].String())
 	require.Contains(t, r.Refused[1].Reason, "Service ns/a has no port grpc")
@@ -322,15 +322,15 @@ func TestWhatDidNotChangeIsTheSame(t *testing.T) {
 	first := Build(w.cluster(), slots)
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.77")}
 	second := Build(w.cluster(), slots)
-	require.NotSame(t, first.Backends[0], second.Backends[0])
-	require.Same(t, first.Backends[1], second.Backends[1])
-	require.Same(t, &first.Hosts[0], &second.Hosts[0])
-	require.Same(t, &first.Prefix[0], &second.Prefix[0])
+	require.NotSame(t, first.Backends.Slice()[0], second.Backends.Slice()[0])
+	require.Same(t, first.Backends.Slice()[1], second.Backends.Slice()[1])
+	require.Same(t, &first.Hosts.Chunks()[0][0], &second.Hosts.Chunks()[0][0])
+	require.Same(t, &first.Prefix.Chunks()[0][0], &second.Prefix.Chunks()[0][0])
 
 	w.ingresses = append(w.ingresses, ingress("more", rule("y.test", path(prefix, "/", "a"))))
 	third := Build(w.cluster(), slots)
-	require.NotSame(t, &second.Hosts[0], &third.Hosts[0])
-	require.Same(t, &second.Exact[0], &third.Exact[0])
+	require.NotSame(t, &second.Hosts.Chunks()[0][0], &third.Hosts.Chunks()[0][0])
+	require.Same(t, &second.Exact.Chunks()[0][0], &third.Exact.Chunks()[0][0])
 }
 
 // TestWeakSignatures: HAProxy refuses a whole configuration for a certificate
@@ -345,7 +345,7 @@ func TestWeakSignatures(t *testing.T) {
 		w := newWorld(withTLS(ingress("web", rule("x.test", path(prefix, "/", "a"))), "x.test", "old"))
 		w.secrets["ns/old"] = secret("old", both, both)
 		r := w.build()
-		require.Len(t, r.Prefix, 1, "it is served, without TLS")
+		require.Len(t, r.Prefix.Slice(), 1, "it is served, without TLS")
 		if want == "" {
 			require.Equal(t, "the certificate is for self, and not for x.test, for which Ingresses name it: clients refuse it there", r.Refused[0].Reason)
 			require.True(t, r.Refused[0].Warning)

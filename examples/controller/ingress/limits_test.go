@@ -55,7 +55,7 @@ func goodWorld(others ...*networkingv1.Ingress) *world {
 }
 
 func countServers(r *Routes) (n int) {
-	for _, b := range r.Backends {
+	for _, b := range r.Backends.Slice() {
 		n += len(b.Servers)
 	}
 	return n
@@ -63,10 +63,10 @@ func countServers(r *Routes) (n int) {
 
 func requireGood(t *testing.T, r *Routes) {
 	t.Helper()
-	for _, b := range r.Backends {
+	for _, b := range r.Backends.Slice() {
 		if b.Name == "ns_a_80" {
 			require.Equal(t, []Server{{Name: "s1", Address: "192.0.2.1:8080"}}, b.Servers)
-			require.Contains(t, bare(r.Prefix), Path{Key: "good.test/", Backend: "ns_a_80"})
+			require.Contains(t, bare(r.Prefix.Slice()), Path{Key: "good.test/", Backend: "ns_a_80"})
 			return
 		}
 	}
@@ -85,7 +85,7 @@ func TestAmplification(t *testing.T) {
 	r := w.build()
 	requireGood(t, r)
 	require.LessOrEqual(t, countServers(r), 20_001)
-	require.Len(t, r.Backends, 601, "what has no servers left answers 503")
+	require.Len(t, r.Backends.Slice(), 601, "what has no servers left answers 503")
 	require.LessOrEqual(t, len(r.Refused), 20, "ten of the Ingress, ten of the Service")
 	require.True(t, isRefused(r.Refused, "Service evil/many: it has 600 endpoints on port 34, and namespace evil has 200 servers left of its 20,000 (servers-per-namespace): 200 serve"))
 }
@@ -98,16 +98,16 @@ func TestServersOfABackend(t *testing.T) {
 	r := Build(cluster, slots)
 	require.Len(t, r.Refused, 1)
 	require.Contains(t, r.Refused[0].String(), "Service evil/many: it has 12 endpoints on port 1, more than the 10 servers of a backend (servers-per-backend): 10 serve")
-	first := r.Backends[0].Servers
+	first := r.Backends.Slice()[0].Servers
 	require.Len(t, first, 10)
 
 	// One that comes first in order takes the place of nobody, and the place of one
 	// that goes is taken by one alone.
 	s := w.slices["evil/many"][0]
 	s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{"1.1.1.1"}})
-	require.Equal(t, first, Build(cluster, slots).Backends[0].Servers)
+	require.Equal(t, first, Build(cluster, slots).Backends.Slice()[0].Servers)
 	s.Endpoints = s.Endpoints[1:]
-	next := Build(cluster, slots).Backends[0].Servers
+	next := Build(cluster, slots).Backends.Slice()[0].Servers
 	require.Equal(t, first[1:], next[1:])
 	require.Equal(t, Server{Name: "s1", Address: "1.1.1.1:1"}, next[0])
 
@@ -164,7 +164,7 @@ func TestLimits(t *testing.T) {
 			for i, why := range c.why {
 				require.Contains(t, r.Refused[i].String(), why)
 			}
-			require.Equal(t, c.served, len(r.Exact)+len(r.Prefix))
+			require.Equal(t, c.served, r.Exact.Len()+r.Prefix.Len())
 		})
 	}
 }

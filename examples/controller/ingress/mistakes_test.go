@@ -31,7 +31,7 @@ func TestMistakes(t *testing.T) {
 			for _, refusal := range r.Refused {
 				said = append(said, map[bool]string{false: "> ", true: "! "}[refusal.Warning]+refusal.String())
 			}
-			for _, b := range r.Backends {
+			for _, b := range r.Backends.Slice() {
 				for _, s := range b.Servers {
 					servers = append(servers, s.Address)
 				}

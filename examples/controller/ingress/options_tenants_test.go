@@ -18,8 +18,8 @@ func TestPatternsStayWithTheirHost(t *testing.T) {
 	evil := by("evil", 1, ingress("web", rule("evil.test", path(specific, `/a|victim\.test/`, "a"), path(specific, `/(a|victim\.test/)`, "a"), path(specific, "/[(]|.*", "a"), path(specific, `/\(|.*`, "a"), path(specific, "/*", "a"), path(specific, "/?", "a"), path(specific, "/{0,1}a", "a"), path(specific, "/*?a", "a"))))
 	evil.Annotations = map[string]string{nginx + "use-regex": "true"}
 	routes := newWorld(evil).build()
-	require.Len(t, routes.Patterns, 1)
-	require.Equal(t, `^evil\.test/(a|victim\.test/)`, routes.Patterns[0].Key)
+	require.Len(t, routes.Patterns.Slice(), 1)
+	require.Equal(t, `^evil\.test/(a|victim\.test/)`, routes.Patterns.Slice()[0].Key)
 	require.Equal(t, 3, strings.Count(allSaid(routes), "has a | outside of parentheses"))
 	require.Equal(t, 4, strings.Count(allSaid(routes), "begins with a slash that may be missing"), "it would match evil.test.victim, too")
 
@@ -28,8 +28,8 @@ func TestPatternsStayWithTheirHost(t *testing.T) {
 	c := newWorld(shared).cluster()
 	c.Hosts = &Hosts{Shared: []string{"apps.test"}}
 	routes = Build(c, &Slots{})
-	require.Empty(t, routes.Patterns, "it would go before the paths of others")
-	require.Len(t, routes.Exact, 1)
+	require.Empty(t, routes.Patterns.Slice(), "it would go before the paths of others")
+	require.Len(t, routes.Exact.Slice(), 1)
 	require.Contains(t, allSaid(routes), "the host is for all namespaces, and a pattern could match paths of others")
 }
 
@@ -42,14 +42,14 @@ func TestCanariesOfOneService(t *testing.T) {
 	stable := ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/more", "a")), rule("y.test", path(prefix, "/", "a")))
 	routes := newWorld(stable, one, two).build()
 	require.Empty(t, allSaid(routes))
-	require.Len(t, routes.Canaries, 2)
+	require.Len(t, routes.Canaries.Slice(), 2)
 	from := map[string]string{}
-	for _, p := range routes.Prefix {
+	for _, p := range routes.Prefix.Slice() {
 		from[p.Key] = p.Backend
 	}
 	require.Equal(t, from["x.test/"], from["x.test/more/"])
 	require.NotEqual(t, from["x.test/"], from["y.test/"])
-	for _, c := range routes.Canaries {
+	for _, c := range routes.Canaries.Slice() {
 		require.Equal(t, map[string]string{"one": from["x.test/"], "two": from["y.test/"]}[c.Ingress.Name], c.From)
 	}
 
@@ -57,10 +57,10 @@ func TestCanariesOfOneService(t *testing.T) {
 	wrong.Annotations[nginx+"canary"] = "ture"
 	old := by("ns", -5, wrong) // older than the Ingress whose path it names
 	routes = newWorld(stable, old).build()
-	for _, p := range routes.Prefix {
+	for _, p := range routes.Prefix.Slice() {
 		require.True(t, strings.HasPrefix(p.Backend, "ns_a_"), "%v", p)
 	}
-	require.Zero(t, routes.Canaries[0].PerMillion())
+	require.Zero(t, routes.Canaries.Slice()[0].PerMillion())
 
 	brace := canaryOf("brace", "b", "canary-by-header", "X-V", "canary-by-header-pattern", "}")
 	routes = newWorld(stable, brace).build()
@@ -94,7 +94,7 @@ func TestCostOfAnnotations(t *testing.T) {
 	c := w.cluster()
 	c.Limits = Limits{UserMillisecondsPerNamespace: 7}
 	routes := Build(c, &Slots{})
-	require.Len(t, routes.Userlists, 2)
+	require.Len(t, routes.Userlists.Slice(), 2)
 	require.Contains(t, allSaid(routes), "Ingress ns/u2 metadata.annotations[nginx.ingress.kubernetes.io/auth-secret]: Secret ns/u2: HAProxy would take more than the 7 ms of one namespace to read its users (user-milliseconds-per-namespace)")
 	require.Contains(t, renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, routes).Main(), closedLine, "it is not open")
 
@@ -108,7 +108,7 @@ func TestCostOfAnnotations(t *testing.T) {
 	c = newWorld(ing).cluster()
 	c.Limits = Limits{OptionBytesPerNamespace: 40_000}
 	routes = Build(c, &Slots{})
-	require.Len(t, routes.Backends, 1)
+	require.Len(t, routes.Backends.Slice(), 1)
 	require.Contains(t, allSaid(routes), "annotations of namespace ns have more than the 40,000 bytes of one namespace, times their backends (option-bytes-per-namespace): Service ns/b is not served")
 
 	rate := ingress("rate", rules)
@@ -116,7 +116,7 @@ func TestCostOfAnnotations(t *testing.T) {
 	c = newWorld(rate).cluster()
 	c.Limits = Limits{RateAddressesPerNamespace: 15_000}
 	routes = Build(c, &Slots{})
-	require.Len(t, routes.Backends, 1)
+	require.Len(t, routes.Backends.Slice(), 1)
 	require.Contains(t, allSaid(routes), "rates of namespace ns count more than the 15,000 addresses of one namespace (rate-addresses-per-namespace): Service ns/b is not served; haproxy.org/rate-limit-size has it count fewer")
 
 	slow := ingress("slow", rule("x.test", path(specific, "/(.*)/x/(.*)", "a"), path(specific, "/(.*)/y/(.*)", "a"), path(specific, "/z/(.*)", "a")))
@@ -124,7 +124,7 @@ func TestCostOfAnnotations(t *testing.T) {
 	c = newWorld(slow).cluster()
 	c.Limits = Limits{PatternsPerNamespace: 20}
 	routes = Build(c, &Slots{})
-	require.Len(t, routes.Patterns, 2, "one with two repeats counts for 17, and leaves room for a plain one")
+	require.Len(t, routes.Patterns.Slice(), 2, "one with two repeats counts for 17, and leaves room for a plain one")
 }
 
 // TestSameBackendByOptionsOfBoth: Ingresses whose options become the same by those of the
@@ -139,6 +139,6 @@ func TestSameBackendByOptionsOfBoth(t *testing.T) {
 	Build(c, &Slots{}).Accepted()
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.7")}
 	routes := Build(c, &Slots{})
-	require.Len(t, routes.Backends, 1)
-	require.Equal(t, "192.0.2.7:8080", routes.Backends[0].Servers[0].Address)
+	require.Len(t, routes.Backends.Slice(), 1)
+	require.Equal(t, "192.0.2.7:8080", routes.Backends.Slice()[0].Servers[0].Address)
 }

@@ -148,16 +148,16 @@ func TestQuarantineOfServices(t *testing.T) {
 	cluster := w.cluster()
 	cluster.Held = without(w.services["ns/a"])
 	r := Build(cluster, &Slots{})
-	require.Len(t, r.Backends, 2)
-	require.Empty(t, r.Backends[0].Servers)
-	require.Len(t, r.Backends[1].Servers, 1)
+	require.Len(t, r.Backends.Slice(), 2)
+	require.Empty(t, r.Backends.Slice()[0].Servers)
+	require.Len(t, r.Backends.Slice()[1].Servers, 1)
 	require.Contains(t, r.Refused[0].Reason, "Service ns/a is in quarantine")
-	require.IsType(t, &corev1.Service{}, r.Backends[1].Owners()[1])
-	require.Len(t, r.Backends[0].Owners(), 1)
+	require.IsType(t, &corev1.Service{}, r.Backends.Slice()[1].Owners()[1])
+	require.Len(t, r.Backends.Slice()[0].Owners(), 1)
 
 	slots := &Slots{}
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.1", "192.0.2.7")}
-	free, servers := w.cluster(), func(c *Cluster) []Server { return Build(c, slots).Backends[0].Servers }
+	free, servers := w.cluster(), func(c *Cluster) []Server { return Build(c, slots).Backends.Slice()[0].Servers }
 	require.Len(t, servers(free), 2)
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{slice("http", 8080, "192.0.2.7")}
 	want := servers(free)
@@ -165,7 +165,7 @@ func TestQuarantineOfServices(t *testing.T) {
 	held := w.cluster()
 	held.Held = cluster.Held
 	require.Empty(t, servers(held))
-	require.Same(t, Build(held, slots).Backends[0], Build(held, slots).Backends[0])
+	require.Same(t, Build(held, slots).Backends.Slice()[0], Build(held, slots).Backends.Slice()[0])
 	require.Equal(t, want, servers(free), "endpoints find their slots again")
 
 	w.slices["ns/a"] = []*discoveryv1.EndpointSlice{}

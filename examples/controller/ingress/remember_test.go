@@ -45,7 +45,7 @@ func TestATrialForgetsNoServer(t *testing.T) {
 		if len(quarantined) == 0 {
 			r.Accepted()
 		}
-		for _, b := range r.Backends {
+		for _, b := range r.Backends.Slice() {
 			if b.Name == "shop_a_80" {
 				return b.Servers
 			}
@@ -161,6 +161,6 @@ func TestOnlyTheLastIsAccepted(t *testing.T) {
 	w.ingresses = nil
 	build() // not valid: the host would be free
 	again.Accepted()
-	w.ingresses = []*networkingv1.Ingress{valid.Prefix[0].Ingress, by("evil", 0, ingress("web", rule("x.test", path(prefix, "/", "b"))))}
+	w.ingresses = []*networkingv1.Ingress{valid.Prefix.Slice()[0].Ingress, by("evil", 0, ingress("web", rule("x.test", path(prefix, "/", "b"))))}
 	require.Equal(t, map[string]string{"x.test/": "shop"}, lines(w.build(t)))
 }

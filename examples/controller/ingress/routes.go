@@ -20,22 +20,22 @@ import (
 
 // Routes is the meaning of all Ingresses together. The templates print it.
 type Routes struct {
-	Hosts              []*Host // all claimed hosts
-	Wildcards          []*Host // the wildcards among them as ".demo.test", the longest first
-	Exact              []*Path // Key: host and path, as a request has them
-	Prefix             []*Path // Key: the beginning of host, path and "/"
-	Patterns           []*Path // Key: a regular expression of host and path, the longest first
-	Canaries           []*Canary
-	Userlists          []*Userlist
-	Backends           []*Backend
+	Hosts              derive.Ordered[*Host] // all claimed hosts
+	Wildcards          []*Host               // the wildcards among them as ".demo.test", the longest first
+	Exact              derive.Ordered[*Path] // Key: host and path, as a request has them
+	Prefix             derive.Ordered[*Path] // Key: the beginning of host, path and "/"
+	Patterns           derive.Ordered[*Path] // Key: a regular expression of host and path, the longest first
+	Canaries           derive.Ordered[*Canary]
+	Userlists          derive.Ordered[*Userlist]
+	Backends           derive.Ordered[*Backend]
 	Certificates       []*TLSCertificate
 	DefaultCertificate string                // file, for server names without a certificate; "": they are refused
 	Default            string                // backend for requests that no rule matches, "" if none
 	DefaultOf          *networkingv1.Ingress // names the default backend; nil: none
 	NoRoute            string                // the operator's backend for requests without a route, "" if none
-	TCP                []*TCPService
-	Passed             []*Path    // Key: a host whose TLS connections go to Backend
-	Streams            []*Backend // the backends of Passed
+	TCP                derive.Ordered[*TCPService]
+	Passed             derive.Ordered[*Path]    // Key: a host whose TLS connections go to Backend
+	Streams            derive.Ordered[*Backend] // the backends of Passed
 	Files              []dataplane.File
 	FileOwners         map[dataplane.Position][]any // the objects from which a file was made
 	Refused            []reconcile.Refusal
@@ -43,20 +43,20 @@ type Routes struct {
 	Expiry time.Time // the earliest end of a certificate in use; zero: none is in use
 	Next   time.Time // when to call [Model.Routes] again because of the dates of certificates; zero: never
 
-	items map[string][]any // the lists as items of templates, by entry
+	items map[string]items // the lists for templates, by name
 }
 
 // Served yields the Ingresses that are at least partly served, some of them several times.
 func (r *Routes) Served() iter.Seq[*networkingv1.Ingress] {
 	return func(yield func(*networkingv1.Ingress) bool) {
-		for _, list := range [][]*Path{r.Exact, r.Prefix, r.Patterns, r.Passed} {
-			for _, p := range list {
+		for _, list := range []derive.Ordered[*Path]{r.Exact, r.Prefix, r.Patterns, r.Passed} {
+			for p := range list.All() {
 				if !yield(p.Ingress) {
 					return
 				}
 			}
 		}
-		for _, c := range r.Canaries {
+		for c := range r.Canaries.All() {
 			if !yield(c.Ingress) {
 				return
 			}
@@ -156,8 +156,11 @@ func (c *TLSCertificate) Owners() []any { return []any{c.Secret} }
 // deriveRoutes puts the routes together.
 func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCertificates) {
 	g := m.graph
-	paths := derive.GroupBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
-	ofKind := func(at *derive.Reads, kind networkingv1.PathType) []*Path { all, _ := paths.Get(at, kind); return all }
+	paths := derive.SortBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
+	ofKind := func(at *derive.Reads, kind networkingv1.PathType) derive.Ordered[*Path] {
+		all, _ := paths.Get(at, kind)
+		return all
+	}
 	splits := derive.GroupBy("splits", m.lines, func(_ line, h held, add func(string, Canary)) {
 		if h.split.From != "" {
 			add(h.split.From, h.split)
@@ -208,7 +211,7 @@ type files struct {
 	expiry       time.Time
 }
 
-func newFiles(certificates []*served, cas []*authorities, other *checkedSecret) *files {
+func newFiles(certificates derive.Ordered[*served], cas derive.Ordered[*authorities], other *checkedSecret) *files {
 	f := &files{owners: map[dataplane.Position][]any{}}
 	add := func(file dataplane.File, secret *corev1.Secret) {
 		f.all = append(f.all, file)
@@ -219,14 +222,14 @@ func newFiles(certificates []*served, cas []*authorities, other *checkedSecret) 
 			f.expiry = when
 		}
 	}
-	for _, c := range certificates {
+	for c := range certificates.All() {
 		if len(c.Hosts) > 0 { // without server names HAProxy would use it for all names in it
 			f.certificates = append(f.certificates, &c.TLSCertificate)
 		}
 		add(c.file, c.Secret)
 		expires(c.until)
 	}
-	for _, a := range cas {
+	for a := range cas.All() {
 		add(a.file, a.secret)
 	}
 	if other != nil && other.file != "" {

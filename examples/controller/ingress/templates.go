@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile/cases"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
@@ -82,7 +83,7 @@ func Compile(files fs.FS, layout dataplane.Layout) (*templating.Engine, error) {
 			"pathResolver": render.PathResolver{Layout: layout},
 			"path":         func(kind, name string) string { return layout.Path(dataplane.FileKind(kind), name) },
 		},
-		Vars: new(Routes).Input(Settings{}).Vars,
+		Vars: render.Declare(new(Routes).Input(Settings{}).Vars),
 	})
 }
 
@@ -90,20 +91,37 @@ func (c *TLSCertificate) equal(d *TLSCertificate) bool {
 	return c.File == d.File && c.Secret == d.Secret && slices.Equal(c.Hosts, d.Hosts) && slices.Equal(c.Except, d.Except)
 }
 
-// itemsOf makes a list of the items of templates. It takes over the last one if the list is
-// the same. head: a nil item stands before them for the head of a file.
-func itemsOf[T any](list []*T, last []*T, items []any, head bool) []any {
-	if items != nil && len(list) == len(last) && (len(list) == 0 || &list[0] == &last[0]) {
-		return items
+// items are a list for templates, in parts.
+type items struct {
+	parts [][]any
+	head  bool // the first part is a nil item, for the head of a file
+}
+
+// itemsOf makes the items of a list. Its parts that stand in the last list, too, share their
+// memory. head: a nil item stands before them.
+func itemsOf[T any](list, last [][]*T, was items, head bool) items {
+	known := map[**T][]any{}
+	for i, part := range last {
+		known[&part[0]] = was.parts[i+boolToInt(head)]
 	}
-	all := make([]any, 0, len(list)+1)
-	if head {
-		all = append(all, (*T)(nil))
+	now := items{head: head}
+	switch {
+	case head && was.head:
+		now.parts = was.parts[:1:1]
+	case head:
+		now.parts = [][]any{{(*T)(nil)}}
 	}
-	for _, one := range list {
-		all = append(all, one)
+	for _, part := range list {
+		as, ok := known[&part[0]]
+		if !ok || len(as) != len(part) {
+			as = make([]any, len(part))
+			for i, one := range part {
+				as[i] = one
+			}
+		}
+		now.parts = append(now.parts, as)
 	}
-	return all
+	return now
 }
 
 // makeItems makes the lists as items. Those that are as in the last routes share their memory.
@@ -112,19 +130,22 @@ func (r *Routes) makeItems(last *Routes) {
 		last = &Routes{}
 	}
 	was := last.items
-	r.items = map[string][]any{
-		"passed":       itemsOf(r.Passed, last.Passed, was["passed"], true),
-		"tcp":          itemsOf(r.TCP, last.TCP, was["tcp"], false),
-		"backends":     itemsOf(r.Backends, last.Backends, was["backends"], false),
-		"patterns":     itemsOf(r.Patterns, last.Patterns, was["patterns"], true),
-		"userlists":    itemsOf(r.Userlists, last.Userlists, was["userlists"], true),
-		"exact":        itemsOf(r.Exact, last.Exact, was["exact"], true),
-		"prefix":       itemsOf(r.Prefix, last.Prefix, was["prefix"], true),
-		"hosts":        itemsOf(r.Hosts, last.Hosts, was["hosts"], true),
-		"wildcards":    itemsOf(r.Wildcards, last.Wildcards, was["wildcards"], true),
-		"certificates": itemsOf(r.Certificates, last.Certificates, was["certificates"], true),
+	r.items = map[string]items{
+		"passed":       itemsOf(r.Passed.Chunks(), last.Passed.Chunks(), was["passed"], true),
+		"tcp":          itemsOf(r.TCP.Chunks(), last.TCP.Chunks(), was["tcp"], false),
+		"backends":     itemsOf(r.Backends.Chunks(), last.Backends.Chunks(), was["backends"], false),
+		"patterns":     itemsOf(r.Patterns.Chunks(), last.Patterns.Chunks(), was["patterns"], true),
+		"userlists":    itemsOf(r.Userlists.Chunks(), last.Userlists.Chunks(), was["userlists"], true),
+		"exact":        itemsOf(r.Exact.Chunks(), last.Exact.Chunks(), was["exact"], true),
+		"prefix":       itemsOf(r.Prefix.Chunks(), last.Prefix.Chunks(), was["prefix"], true),
+		"hosts":        itemsOf(r.Hosts.Chunks(), last.Hosts.Chunks(), was["hosts"], true),
+		"wildcards":    itemsOf(parts(r.Wildcards), parts(last.Wildcards), was["wildcards"], true),
+		"certificates": itemsOf(parts(r.Certificates), parts(last.Certificates), was["certificates"], true),
 	}
 }
+
+// parts cuts a list that is made as a whole.
+func parts[T any](list []*T) [][]*T { return derive.OrderedOf(list).Chunks() }
 
 // each returns the entries that can be rendered for each item of a list.
 func (r *Routes) each(settings Settings) map[string]render.Each {
@@ -135,9 +156,9 @@ func (r *Routes) each(settings Settings) map[string]render.Each {
 	for entry, list := range listOf {
 		items := r.items[list.name]
 		if list.names && settings.AccessLog == "" {
-			items = items[:1]
+			items.parts = items.parts[:1]
 		}
-		all[entry] = render.Each{Var: list.item, Items: items}
+		all[entry] = render.Each{Var: list.item, Parts: items.parts}
 	}
 	return all
 }
