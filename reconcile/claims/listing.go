@@ -27,7 +27,7 @@ type Listing struct {
 	Hosts  derive.List[*Host] // by name
 
 	wildcards *derive.Collection[struct{}, []*Host]
-	below     *derive.Collection[string, []*Host] // by parent
+	below     *derive.Collection[string, derive.Ordered[*Host]] // by parent
 }
 
 // Wildcards returns the wildcards among the hosts as ".demo.test", the longest first. Do not
@@ -45,7 +45,7 @@ func (l *Listing) Below(at *derive.Reads, wildcard, namespace string) (others []
 		return nil
 	}
 	all, _ := l.below.Get(at, parent)
-	for _, h := range all {
+	for h := range all.All() {
 		if h.Namespace != AllNamespaces && h.Namespace != namespace {
 			others = append(others, h)
 		}
@@ -73,7 +73,7 @@ func (h *Hosts) List(uses func(at *derive.Reads, host string) bool) *Listing {
 			add(struct{}{}, &Host{"." + below, host.Namespace})
 		}
 	}, (*Host).byLength)
-	l.below = derive.GroupBy("hosts below", l.ByName, func(name string, host *Host, add func(string, *Host)) {
+	l.below = derive.SortBy("hosts below", l.ByName, func(name string, host *Host, add func(string, *Host)) {
 		if _, parent, ok := strings.Cut(name, "."); ok && !strings.HasPrefix(name, "*.") {
 			add(parent, host)
 		}

@@ -2,6 +2,7 @@ package limits
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"math"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // Order lists the items of a namespace. The first of them get what a [Budget] has.
-type Order[K comparable] func(at *derive.Reads, namespace string) []K
+type Order[K comparable] func(at *derive.Reads, namespace string) iter.Seq[K]
 
 // OrderOf orders the items of a collection, for several budgets. split returns the namespace
 // of an item, and by what to compare it, for example its age. keys decides where that is equal.
@@ -19,17 +20,19 @@ func OrderOf[K comparable, V, P any](name string, from *derive.Collection[K, V],
 		key K
 		by  P
 	}
-	all := derive.GroupBy(name, from, func(k K, v V, add func(string, item)) {
+	all := derive.SortBy(name, from, func(k K, v V, add func(string, item)) {
 		namespace, by := split(k, v)
 		add(namespace, item{k, by})
 	}, func(a, b item) int { return cmp.Or(compare(a.by, b.by), keys(a.key, b.key)) })
-	return func(at *derive.Reads, namespace string) []K {
+	return func(at *derive.Reads, namespace string) iter.Seq[K] {
 		list, _ := all.Get(at, namespace)
-		ordered := make([]K, len(list))
-		for i, one := range list {
-			ordered[i] = one.key
+		return func(yield func(K) bool) {
+			for one := range list.All() {
+				if !yield(one.key) {
+					return
+				}
+			}
 		}
-		return ordered
 	}
 }
 
@@ -57,7 +60,7 @@ func NewBudget[K comparable, V any](name string, from *derive.Collection[K, V], 
 	b.crowded = derive.Each(name+", crowded", sums, func(_ *derive.Reads, _ string, n int, _ bool) (bool, bool) { return true, n > limit })
 	b.shares = derive.Each(name+", shares", b.crowded, func(at *derive.Reads, namespace string, _ bool, _ map[K]int) (map[K]int, bool) {
 		shares, left := map[K]int{}, limit
-		for _, k := range order(at, namespace) {
+		for k := range order(at, namespace) {
 			v, ok := from.Get(at, k)
 			if !ok {
 				continue

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,7 +30,7 @@ func ExampleOrderOf() {
 	g := derive.New()
 	asks := derive.NewInput[string, ask](g, "asks")
 	order := byAge(asks.Collection)
-	first := derive.One(g, "order", func(at *derive.Reads, _ []string) []string { return order(at, "shop") })
+	first := derive.One(g, "order", func(at *derive.Reads, _ []string) []string { return slices.Collect(order(at, "shop")) })
 	asks.Set("young", ask{"shop", 1, 1})
 	asks.Set("old", ask{"shop", 9, 1})
 	fmt.Println(g.Run(context.Background()), first.Get(nil))

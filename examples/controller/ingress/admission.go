@@ -42,14 +42,14 @@ func (r *room) equal(other *room) bool {
 }
 
 // rooms shares a namespace that has more paths, or more bytes of them, than it may.
-func (m *Model) rooms(at *derive.Reads, namespace string, all []*networkingv1.Ingress, _ *room) (*room, bool) {
+func (m *Model) rooms(at *derive.Reads, namespace string, all derive.Ordered[*networkingv1.Ingress], _ *room) (*room, bool) {
 	paths, _ := m.pathsOfSpace.Get(at, namespace)
 	bytes, _ := m.bytesOfSpace.Get(at, namespace)
 	if l := &m.Limits; paths <= l.PathsPerNamespace && bytes <= l.MapBytesPerNamespace {
 		return nil, false
 	}
 	r, left := &room{left: map[Name]size{}}, size{m.Limits.PathsPerNamespace, m.Limits.MapBytesPerNamespace}
-	for _, ing := range all {
+	for ing := range all.All() {
 		r.left[nameOf(ing)] = left
 		part := measure{paths: min(m.Limits.PathsPerIngress, left.paths), bytes: left.bytes}
 		if cut, _ := part.cut(ing); cut != nil && part.taken < m.Limits.PathsPerIngress {

@@ -13,6 +13,7 @@ package ingress
 import (
 	"cmp"
 	"context"
+	"iter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -98,7 +99,7 @@ type Model struct {
 	mine            *derive.Collection[Name, *networkingv1.Ingress] // with what its namespace has room for
 	hosts           *claims.Hosts
 	judge           derive.Value[endpoints.Judge]
-	servicesOfSpace *derive.Collection[string, []string]
+	servicesOfSpace *derive.Collection[string, derive.Ordered[string]]
 	patterns        *limits.Budget[Name]
 	canaryOf        *derive.Collection[canaryPath, *canary]
 	hasCanaries     derive.Value[bool]
@@ -194,17 +195,20 @@ func (m *Model) isOut(at *derive.Reads, kind string, name Name) bool {
 // ofIngresses are the collections with what Ingresses say of themselves.
 type ofIngresses struct {
 	all     *derive.Collection[Name, *annotated]
-	ordered *derive.Collection[string, []*networkingv1.Ingress] // of a namespace, by age
+	ordered *derive.Collection[string, derive.Ordered[*networkingv1.Ingress]] // of a namespace, by age
 	users   *derive.Collection[secretRef, *users]
 }
 
 // order lists the Ingresses of a namespace by age.
-func (o *ofIngresses) order(at *derive.Reads, namespace string) (names []Name) {
+func (o *ofIngresses) order(at *derive.Reads, namespace string) iter.Seq[Name] {
 	all, _ := o.ordered.Get(at, namespace)
-	for _, ing := range all {
-		names = append(names, nameOf(ing))
+	return func(yield func(Name) bool) {
+		for ing := range all.All() {
+			if !yield(nameOf(ing)) {
+				return
+			}
+		}
 	}
-	return names
 }
 
 // deriveIngresses finds the Ingresses that are ours, what their namespaces have room for, the
@@ -217,7 +221,7 @@ func (m *Model) deriveIngresses() *ofIngresses {
 	bySpace := func(name Name, ing *networkingv1.Ingress, add func(string, *networkingv1.Ingress)) {
 		add(name.Namespace, ing)
 	}
-	ordered := derive.GroupBy("by age", ours, bySpace, byAge)
+	ordered := derive.SortBy("by age", ours, bySpace, byAge)
 	m.pathsOfSpace = derive.Sum("paths of a namespace", ours, func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).paths) })
 	m.bytesOfSpace = derive.Sum("bytes of a namespace", ours, func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).bytes) })
 	m.room = derive.Each("room", ordered, m.rooms).Equal((*room).equal)
@@ -255,7 +259,7 @@ type ofAsks struct {
 // deriveAsks reads the rules of Ingresses.
 func (m *Model) deriveAsks(in *ofIngresses) *ofAsks {
 	m.judge = endpoints.Judges(m.graph, m.Addresses.Collection)
-	m.servicesOfSpace = derive.GroupBy("Services of a namespace", m.Services.Collection, func(n Name, _ *corev1.Service, add func(string, string)) { add(n.Namespace, n.Name) }, cmp.Compare[string])
+	m.servicesOfSpace = derive.SortBy("Services of a namespace", m.Services.Collection, func(n Name, _ *corev1.Service, add func(string, string)) { add(n.Namespace, n.Name) }, cmp.Compare[string])
 	of := &ofAsks{ofIngress: derive.Each("asks", in.all, m.read), operator: derive.Each("asks of the operator", m.Operator.Collection, m.askOperator)}
 	of.candidates = derive.GroupBy("candidates", of.ofIngress, func(_ Name, a *asks, add func(line, *candidate)) {
 		for _, c := range a.candidates {

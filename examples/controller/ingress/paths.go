@@ -236,10 +236,14 @@ func (m *Model) guess(at *derive.Reads, namespace string, all []string, _ map[st
 }
 
 // guessOf suggests an existing Service.
-func guessOf(name string, services []string) map[string]string {
-	for _, svc := range services[:min(len(services), maxGuessed)] {
+func guessOf(name string, services derive.Ordered[string]) map[string]string {
+	left := maxGuessed
+	for svc := range services.All() {
 		if annotation.Near(name, svc) {
 			return map[string]string{name: "did you mean " + svc + "?"}
+		}
+		if left--; left == 0 {
+			break
 		}
 	}
 	return nil

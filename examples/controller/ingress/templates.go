@@ -98,8 +98,11 @@ type items struct {
 }
 
 // itemsOf makes the items of a list. Its parts that stand in the last list, too, share their
-// memory. head: a nil item stands before them.
+// memory; often it is the same list. head: a nil item stands before them.
 func itemsOf[T any](list, last [][]*T, was items, head bool) items {
+	if was.parts != nil && len(list) == len(last) && (len(list) == 0 || &list[0] == &last[0]) {
+		return was
+	}
 	known := map[**T][]any{}
 	for i, part := range last {
 		known[&part[0]] = was.parts[i+boolToInt(head)]
