@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
-	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
-	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/observe"
 )
 
@@ -40,7 +36,8 @@ type Process struct {
 // Run first opens the listeners, whose errors name the flag, and checks that no other process
 // has the folder of Local. Only then does it log the start and run everything, until ctx ends
 // or a part fails. It returns when everything has ended, with nil if ctx ended. After the
-// first reconciliation the whole process keeps less garbage, unless GOGC is set.
+// first reconciliation the whole process keeps less garbage, and gives memory back whenever
+// nothing happens, unless GOGC is set.
 func (p *Process) Run(ctx context.Context) error {
 	began, log := time.Now(), p.Flags.log.Logger
 	if err := p.listen(ctx); err != nil {
@@ -76,27 +73,6 @@ func (p *Process) Run(ctx context.Context) error {
 		log.Info(p.Name+" has ended", "after", time.Since(began).Round(time.Millisecond).String())
 	}
 	return err
-}
-
-// These are values of GOGC: garbage collection starts at this percentage of the memory in use.
-// A start makes most of its garbage in one second, and the default of 100 would take a sixth
-// of that time. GOMEMLIMIT bounds both.
-const garbageAtStart, garbageAtRest = 300, 50
-
-// boundGarbage collects rarely until the first configuration is there, and then gives back
-// memory. It keeps a GOGC of the environment.
-func (p *Process) boundGarbage() {
-	if os.Getenv("GOGC") != "" {
-		return
-	}
-	debug.SetGCPercent(garbageAtStart)
-	var once sync.Once
-	eventbus.Subscribe(p.Bus, func(context.Context, eventbus.Delivery[reconcile.ReconciliationCompleted]) {
-		once.Do(func() {
-			debug.SetGCPercent(garbageAtRest)
-			debug.FreeOSMemory()
-		})
-	})
 }
 
 // drained returns a context that ends Drain after ctx, when no more requests come. The caller
