@@ -35,12 +35,14 @@ func manyIngresses(n int) *world {
 
 var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 
+// mostLimits have room for all resources in one namespace.
+var mostLimits = Limits{PathsPerNamespace: 1 << 20, BackendsPerNamespace: 1 << 20, ServersPerNamespace: 1 << 20, MapBytesPerNamespace: 1 << 30}
+
 // newBench is a model with the resources of a world.
 func newBench(w *world) *state {
 	var s state
 	s.g, s.set, s.parts = derive.New(), map[any]any{}, map[part]*discoveryv1.EndpointSlice{}
-	most := Limits{PathsPerNamespace: 1 << 20, BackendsPerNamespace: 1 << 20, ServersPerNamespace: 1 << 20, MapBytesPerNamespace: 1 << 30} // all are of one namespace
-	s.model = NewModel(s.g, NewInputs(s.g), Options{Limits: most}, nil)
+	s.model = NewModel(s.g, NewInputs(s.g), Options{Limits: mostLimits}, nil)
 	s.fill(w.cluster())
 	return &s
 }

@@ -12,8 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
+	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/validate"
@@ -47,26 +52,88 @@ func ownTemplates(tb testing.TB) string {
 	return dir
 }
 
+// watched is a cluster in memory that a model follows, as the controller's does.
+type watched struct {
+	source  *k8swatchtest.Source
+	view    *k8swatch.View
+	feed    *k8swatch.Feed
+	model   *Model
+	changed chan struct{}
+}
+
+// watch has a model follow the resources of a world.
+func watch(tb testing.TB, w *world) *watched {
+	c := &watched{source: k8swatchtest.NewSource(), changed: make(chan struct{}, 100)}
+	for _, ing := range w.ingresses {
+		c.source.Apply(ing)
+	}
+	for of, svc := range w.services {
+		c.source.Apply(svc)
+		for _, is := range w.slices[of] {
+			is.Namespace, is.Name, is.Labels = svc.Namespace, svc.Name, map[string]string{discoveryv1.LabelServiceName: svc.Name}
+			c.source.Apply(is)
+		}
+	}
+	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(_ context.Context, changes k8swatch.Changes) error {
+		c.view.Changed(changes)
+		c.changed <- struct{}{}
+		return nil
+	}})
+	of := func(gv schema.GroupVersion, resource string) *k8swatch.Watcher {
+		w, err := k8swatch.New(c.source, gv.WithResource(resource), nil)
+		require.NoError(tb, err)
+		require.NoError(tb, group.Add(w))
+		return w
+	}
+	ingresses, services, slices := of(networkingv1.SchemeGroupVersion, "ingresses"), of(corev1.SchemeGroupVersion, "services"), of(discoveryv1.SchemeGroupVersion, "endpointslices")
+	c.view = k8swatch.NewView(group.Snapshot)
+	g := derive.New()
+	c.feed = k8swatch.NewFeed(g, c.view)
+	in := NewInputs(g)
+	in.Ingresses, in.Services, in.Slices, in.Out = k8swatch.Input[*networkingv1.Ingress](c.feed, "Ingress", ingresses), k8swatch.Input[*corev1.Service](c.feed, "Service", services),
+		k8swatch.Input[*discoveryv1.EndpointSlice](c.feed, "EndpointSlice", slices), c.feed.Left()
+	c.model = NewModel(g, in, Options{Limits: mostLimits}, nil)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- group.Run(ctx) }()
+	tb.Cleanup(func() { stop(); <-ended })
+	_, err := group.WaitForSync(ctx)
+	require.NoError(tb, err)
+	return c
+}
+
+// apply changes an Ingress, and waits until the model can know.
+func (c *watched) apply(ing *networkingv1.Ingress) {
+	c.source.Apply(ing)
+	<-c.changed
+}
+
+func (c *watched) input(ctx context.Context) (*render.Input, error) {
+	c.feed.Fill()
+	r, err := c.model.Routes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	in := r.Input(benchSettings)
+	in.Accepted = func() { _ = c.model.Accept(r) }
+	return in, nil
+}
+
 // BenchmarkQuarantine goes from a bad Ingress among many to a configuration of
 // all others that haproxy accepts; it fails where that takes more than two
 // renders and two validations.
 func BenchmarkQuarantine(b *testing.B) {
 	needHAProxy(b)
-	n := brief(5000)
 	engine, err := Compile(os.DirFS(ownTemplates(b)), dataplane.Layout{})
 	require.NoError(b, err)
-	w, slots := manyIngresses(n), &Slots{}
-	settings := Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
-	validator := &validate.Validator{}
+	w := manyIngresses(brief(5000))
+	cluster, validator := watch(b, w), &validate.Validator{}
 	var renders, checks atomic.Int32
-	view := viewOf(w)
 	templates := &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 		renders.Add(1)
-		cluster := w.cluster()
-		cluster.Held = view.Held()
-		return Build(cluster, slots).input(settings), nil
+		return cluster.input(ctx)
 	}}
-	loop, err := reconcile.New(reconcile.Options{Renderer: templates, View: view, Validator: reconcile.ValidatorFunc(
+	loop, err := reconcile.New(reconcile.Options{Renderer: templates, View: cluster.view, Validator: reconcile.ValidatorFunc(
 		func(ctx context.Context, cfg *dataplane.Config) error {
 			checks.Add(1)
 			return validator.Validate(ctx, cfg)
@@ -77,14 +144,13 @@ func BenchmarkQuarantine(b *testing.B) {
 	require.NoError(b, err)
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
-		w.ingresses[77] = good.DeepCopy()
-		w.ingresses[77].ResourceVersion = fmt.Sprint("good", i)
+		good.Annotations = map[string]string{"version": fmt.Sprint(i)}
+		cluster.apply(good.DeepCopy())
 		loop.Release() // or it would wait for its trial
 		_, err = loop.Once(b.Context())
 		require.NoError(b, err)
-		w.ingresses[77] = good.DeepCopy()
-		w.ingresses[77].ResourceVersion = fmt.Sprint("bad", i)
-		w.ingresses[77].Annotations = map[string]string{"snippet": fmt.Sprintf("http-request deny deny_status x%d", i)}
+		good.Annotations = map[string]string{"snippet": fmt.Sprintf("http-request deny deny_status x%d", i)}
+		cluster.apply(good.DeepCopy())
 		renders.Store(0)
 		checks.Store(0)
 		b.StartTimer()
