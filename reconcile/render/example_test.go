@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile/fetch"
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
@@ -201,6 +202,29 @@ func ExampleTemplates_Render() {
 	// backend shop
 	//     server s1 192.0.2.1:80
 	// shop.test shop
+}
+
+// A variable that is kept in parts is a slice for templates.
+func ExampleDeclare() {
+	vars := map[string]any{"hosts": derive.OrderedOf([]string{"blog.test", "shop.test"})}
+	engine, err := templating.Compile(fstest.MapFS{
+		"haproxy.cfg": {Data: []byte("global\n{% for h in hosts %}    # {{ h }}\n{% end %}")},
+	}, &templating.Options{Vars: render.Declare(vars)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	templates := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) { return &render.Input{Vars: vars}, nil }}
+	rendered, err := templates.Render(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(rendered.Config.Main())
+	// Output:
+	// global
+	//     # blog.test
+	//     # shop.test
 }
 
 // Templates read a table by calls: only the items whose rows changed are rendered

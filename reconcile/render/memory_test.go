@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -47,6 +48,7 @@ type memorizing struct {
 	engine *templating.Engine
 	made   int
 	post   []PostProcessor
+	parts  [][]any // of the items last
 }
 
 func (m *memorizing) item() *memorizedItem {
@@ -95,13 +97,29 @@ func (m *memorizing) change() {
 
 func (m *memorizing) input(context.Context) (*Input, error) {
 	vars := HostVars()
-	vars["b"], vars["title"], vars["all"] = (*memorizedItem)(nil), m.title, m.items
+	vars["b"], vars["title"], vars["all"] = (*memorizedItem)(nil), m.title, derive.OrderedOf(m.items)
 	items, head := []any{}, []any{(*memorizedItem)(nil)}
 	for _, b := range m.items {
 		items = append(items, b)
 	}
-	return &Input{Vars: vars, Each: map[string]Each{"haproxy.d/backend.cfg": {Var: "b", Items: items}, "haproxy.d/files.cfg": {Var: "b", Items: items},
+	return &Input{Vars: vars, Each: map[string]Each{"haproxy.d/backend.cfg": {Var: "b", Parts: m.inParts(items)}, "haproxy.d/files.cfg": {Var: "b", Items: items},
 		"haproxy.d/known.cfg": {Var: "b", Items: items}, "maps/each.map": {Var: "b", Items: append(head, items...)}}}, nil
+}
+
+// inParts cuts items into parts. Parts that are as in the last cut share its memory.
+func (m *memorizing) inParts(items []any) (parts [][]any) {
+	for len(items) > 0 {
+		part := items[:min(len(items), 1+m.IntN(4))]
+		for _, was := range m.parts {
+			if len(was) <= len(items) && slices.Equal(was, items[:len(was)]) {
+				part = was
+				break
+			}
+		}
+		parts, items = append(parts, part), items[len(part):]
+	}
+	m.parts = parts
+	return parts
 }
 
 func (m *memorizing) templates(pure bool) *Templates {
@@ -126,7 +144,7 @@ func told(t *testing.T, r *reconcile.Rendered, err error) (all []string) {
 		for _, e := range templating.Errors(err) {
 			say("%v", e)
 		}
-		return all
+		return slices.Compact(all) // an item that stands twice fails twice, or once if texts are remembered
 	}
 	say("%s\n%s", r.Config.Hash(), r.Config.Main())
 	asked := func(at dataplane.Position) {
