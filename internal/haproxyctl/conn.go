@@ -39,11 +39,13 @@ func Absent(err error) bool {
 }
 
 // Conn is a connection to the stats socket in interactive mode. It stays open for many
-// commands. It is not safe for concurrent use.
+// commands, until one of them fails: a late answer would count for the next command. It is not
+// safe for concurrent use.
 type Conn struct {
 	net.Conn
-	buf  []byte
-	most int // bound of an answer in bytes
+	buf    []byte
+	most   int   // bound of an answer in bytes
+	broken error // why it can send no more; nil: it can
 }
 
 // Dial connects to the stats socket at path.
@@ -170,6 +172,17 @@ func Plain(s string) bool {
 
 // roundTrip sends text and reads n answers.
 func (c *Conn) roundTrip(ctx context.Context, text string, n int) ([]string, error) {
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	answers, err := c.exchange(ctx, text, n)
+	if err != nil {
+		c.broken = fmt.Errorf("an earlier command on this connection failed: %w", err)
+	}
+	return answers, err
+}
+
+func (c *Conn) exchange(ctx context.Context, text string, n int) ([]string, error) {
 	begin, who := time.Now(), "the stats socket of HAProxy"
 	stop, err := arm(ctx, c.Conn)
 	if err != nil {

@@ -67,6 +67,8 @@ type Host struct {
 	names   *change.Names  // names of backends in the worker
 	began   time.Time      // start of the worker; zero if unknown
 
+	recovered atomic.Bool // Run found a change half done: the holder of the turn sets doubt
+
 	requests chan startRequest // to Run
 	runs     atomic.Int32      // number of calls of Run under way
 
@@ -171,6 +173,7 @@ func (h *Host) lock(ctx context.Context) error {
 	if ctx.Err() == nil {
 		select {
 		case <-h.turn:
+			h.learn()
 			return nil
 		case <-ctx.Done():
 		}
@@ -187,6 +190,9 @@ func waited(ctx context.Context, begin time.Time, what string) error {
 }
 
 func (h *Host) unlock() { h.turn <- struct{}{} }
+
+// learn takes over what Run found. The caller has the turn.
+func (h *Host) learn() { h.doubt = h.recovered.Swap(false) || h.doubt }
 
 // fail wraps an error, unless the error names its stage already.
 func fail(stage string, err error) error {

@@ -24,13 +24,19 @@ func (h *Host) Run(ctx context.Context) error {
 		return nil
 	}
 	h.runs.Add(1)
-	defer h.runs.Add(-1)
 	// This needs no turn: every Sync asks Run before it touches the folder.
 	left, release, err := h.takeFolder(ctx)
+	defer func() {
+		h.runs.Add(-1) // a Sync that asks Run gives up
+		if err == nil {
+			<-h.turn // one that writes the folder ends first
+			release()
+			h.unlock()
+		}
+	}()
 	if err != nil {
 		return fail("folder", err)
 	}
-	defer release()
 	runtime.LockOSThread() // see startProcess
 	defer runtime.UnlockOSThread()
 	s := &supervisor{h: h, retry: time.NewTimer(restartPause), watcher: newWatcher()}
@@ -138,7 +144,8 @@ type startReply struct {
 	err     error
 }
 
-// ask asks Run for the process. A Run that is busy with a start replies after the start.
+// ask asks Run for the process. A Run that is busy with a start replies after the start. The
+// caller has the turn.
 func (h *Host) ask(ctx context.Context, start bool) startReply {
 	r := startRequest{start: start, reply: make(chan startReply, 1)}
 	begin := time.Now()
@@ -150,6 +157,7 @@ func (h *Host) ask(ctx context.Context, start bool) startReply {
 		case requests <- r:
 			requests = nil
 		case reply := <-r.reply:
+			h.learn()
 			return reply
 		case <-ctx.Done():
 			return startReply{err: waited(ctx, begin, "Run, which starts HAProxy, did not answer")}

@@ -197,7 +197,7 @@ func whole(t *testing.T, dir, at string, from, to *config.Config) {
 
 	next := newFolder(t, dir)
 	require.NoError(t, next.recover(next.opts.NoStart), at)
-	if is := content(t, dir); next.doubt {
+	if is := content(t, dir); func() bool { next.learn(); return next.doubt }() {
 		require.Equal(t, contentOf(from), is, at)
 	}
 	next.unmark()

@@ -61,6 +61,7 @@ func (h *Host) Sync(ctx context.Context, desired *config.Config, limits change.L
 			return &s.out, fail("folder", err)
 		}
 		defer release()
+		h.learn()
 	}
 	if err := s.begin(ctx); err != nil {
 		return &s.out, fail("probe", err)

@@ -152,7 +152,7 @@ func (h *Host) unmark() {
 func (h *Host) markPath() string { return h.store.path("run", "half-done") }
 
 // recover goes back to the last good configuration if a process was killed during a change.
-// If its HAProxy lives, the next Sync reloads that configuration.
+// If its HAProxy lives, the next Sync reloads that configuration. It needs no turn.
 func (h *Host) recover(lives bool) error {
 	before, err := os.ReadFile(h.markPath())
 	if err != nil {
@@ -164,7 +164,7 @@ func (h *Host) recover(lives bool) error {
 		}
 	}
 	if lives {
-		h.doubt = true
+		h.recovered.Store(true)
 		return h.store.clean()
 	}
 	return errors.Join(os.Remove(h.markPath()), h.store.clean())
