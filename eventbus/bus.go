@@ -1,6 +1,7 @@
 package eventbus
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -12,6 +13,10 @@ type Options struct {
 	// Logger receives one error for each handler or responder that panicked.
 	// Nil is slog.Default().
 	Logger *slog.Logger
+
+	// MaxPending is the number of waiting events above which a subscriber counts as
+	// hanging: it is closed, and the Logger receives an error. Zero is 100,000.
+	MaxPending int
 }
 
 // Bus carries events from publishers to subscribers. Make one with [New]. Its methods
@@ -21,6 +26,7 @@ type Options struct {
 // The bus is a log of events, and each subscription is a position in it.
 type Bus struct {
 	logger *slog.Logger
+	most   int // events that a subscriber may have before it
 
 	mu         sync.Mutex
 	changed    sync.Cond // on mu: signals each event and each end
@@ -36,11 +42,11 @@ type Bus struct {
 // New returns a bus that delivers nothing before [Bus.Start]. Nil options mean the zero
 // Options.
 func New(opts *Options) *Bus {
-	b := &Bus{logger: slog.Default()}
-	b.changed.L = &b.mu
-	if opts != nil && opts.Logger != nil {
-		b.logger = opts.Logger
+	if opts == nil {
+		opts = &Options{}
 	}
+	b := &Bus{logger: cmp.Or(opts.Logger, slog.Default()), most: cmp.Or(max(opts.MaxPending, 0), 100_000)}
+	b.changed.L = &b.mu
 	return b
 }
 
@@ -65,6 +71,7 @@ func (b *Bus) publish(event any) {
 		return
 	}
 	if len(b.log) == cap(b.log) {
+		b.giveUp()
 		b.forget()
 	}
 	b.log = append(b.log, event)
@@ -76,6 +83,20 @@ func (b *Bus) published() uint64 { return b.first + uint64(len(b.log)) }
 
 // slack is the length up to which the log keeps handled events.
 const slack = 64
+
+// giveUp closes the subscribers that hang: the log would grow for ever. The caller holds mu.
+func (b *Bus) giveUp() {
+	if !b.started || len(b.log) < b.most {
+		return
+	}
+	for _, s := range b.subs {
+		if n := s.pending(); !s.closed && n >= uint64(b.most) {
+			s.closed = true
+			s.cancel()
+			b.logger.Error("eventbus: subscriber hangs, and gets no more events", "subscriber", s.name, "pending", n)
+		}
+	}
+}
 
 // forget drops the events that all subscribers have handled, once they are more than
 // half of the log. The caller holds mu.

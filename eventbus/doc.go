@@ -19,10 +19,10 @@
 //
 // Any goroutine may call [Publish], and a handler may, too. Publish never waits for a
 // subscriber. Events that a slow subscriber has not handled stay in memory;
-// [SubscriberStats] counts them. All events of a bus have one order, whatever their
-// type; [Delivery].Seq is an event's place in it. Each subscription has its own
-// goroutine, so its handler never runs twice at once. Subscriptions do not wait for
-// each other.
+// [SubscriberStats] counts them, and [Options].MaxPending bounds them. All events of a
+// bus have one order, whatever their type; [Delivery].Seq is an event's place in it.
+// Each subscription has its own goroutine, so its handler never runs twice at once.
+// Subscriptions do not wait for each other.
 //
 // The bus hands events over by assignment. Subscribers share the values that an event
 // points to: do not write to them after Publish.
