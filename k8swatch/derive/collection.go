@@ -11,26 +11,26 @@ import (
 // Collection has values by key. It is an [Input], or computed from collections made before
 // it. The values are shared: do not change them.
 type Collection[K comparable, V any] struct {
-	g       *Graph
-	id      int
-	name    string
-	slots   map[K]int32
-	items   []item[K, V]
-	free    []int32
-	equal   func(a, b V) bool
-	make    func(at *Reads, slot int32) (V, bool) // nil for an input, and for batches
-	batch   func(at *Reads, slots []int32) []made[V]
-	group   func(key K) any // of a batch
-	forget  func()          // drops what waits for make; nil: nothing does
-	single  bool            // its only item exists from the beginning, see One
-	dirty   []int32
-	undo    []former[V]
-	touched []int32 // items that may be without use after the transaction
-	said    map[int32][]any
-	again   map[int32]time.Time
-	hears   []func(slot int32, key K, was, is V, had, has bool)
-	count   int
-	one     [1]made[V] // what make returned last
+	g         *Graph
+	id        int
+	name      string
+	slots     map[K]int32
+	items     []item[K, V]
+	free      []int32
+	equal     func(a, b V) bool
+	make      func(at *Reads, slot int32) (V, bool) // nil for an input, and for batches
+	batch     func(at *Reads, slots []int32) []made[V]
+	group     func(key K) any // of a batch
+	forget    func()          // drops what waits for make; nil: nothing does
+	single    bool            // its only item exists from the beginning, see One
+	dirty     []int32
+	undo      []former[V]
+	touched   []int32 // items that may be without use after the transaction
+	reports   map[int32][]any
+	again     map[int32]time.Time
+	listeners []func(slot int32, key K, was, is V, had, has bool)
+	count     int
+	one       [1]made[V] // what make returned last
 }
 
 // item is a place for a value. It stays while the key has a value, or a reader waits for one.
@@ -65,14 +65,14 @@ type former[V any] struct {
 
 // rare is what few items have.
 type rare struct {
-	said  []any
-	again time.Time
+	reports []any
+	again   time.Time
 }
 
-// listener is a collection of reports. It hears those that go and come.
-type listener struct {
+// reportIndex is a collection of reports. It gets those that go and come.
+type reportIndex struct {
 	node int
-	hear func(gone, come []any)
+	add  func(gone, come []any)
 }
 
 func newCollection[K comparable, V any](g *Graph, name string) *Collection[K, V] {
@@ -203,8 +203,8 @@ func (c *Collection[K, V]) log(slot int32) *item[K, V] {
 	it := &c.items[slot]
 	if it.undo == 0 && !c.g.fresh {
 		f := former[V]{slot: slot, when: it.when, why: it.why, value: it.value, has: it.has, reads: it.reads}
-		if said, again := c.said[slot], c.again[slot]; len(said) > 0 || !again.IsZero() {
-			f.rare = &rare{said, again}
+		if reports, again := c.reports[slot], c.again[slot]; len(reports) > 0 || !again.IsZero() {
+			f.rare = &rare{reports, again}
 		}
 		c.undo = append(c.undo, f)
 		it.undo = int32(len(c.undo))
@@ -226,19 +226,19 @@ func (c *Collection[K, V]) put(slot int32, value V, has bool) {
 		return
 	}
 	it = c.log(slot)
-	was, had := it.value, it.has
+	former, existed := it.value, it.has
 	if !has {
 		var none V
 		value = none
 	}
-	if it.value, it.has = value, has; has != had {
+	if it.value, it.has = value, has; has != existed {
 		c.count += map[bool]int{true: 1, false: -1}[has]
 	}
 	for r := range it.readers.all() {
 		c.g.nodes[r.node()].mark(r.slot(), refOf(c.id, slot))
 	}
-	for _, hear := range c.hears {
-		hear(slot, it.key, was, value, had, has)
+	for _, listen := range c.listeners {
+		listen(slot, it.key, former, value, existed, has)
 	}
 }
 
@@ -277,7 +277,7 @@ func (c *Collection[K, V]) markAll() {
 		return
 	}
 	for _, slot := range c.slots {
-		if it := &c.items[slot]; it.has || len(it.reads) > 0 || len(c.said[slot]) > 0 {
+		if it := &c.items[slot]; it.has || len(it.reads) > 0 || len(c.reports[slot]) > 0 {
 			c.mark(slot, noRef)
 		}
 	}
@@ -296,7 +296,7 @@ func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
 			return append(errs, err)
 		}
 		n := c.batchSize(todo)
-		at.said, at.list, at.again, at.err = nil, at.list[:0], time.Time{}, nil
+		at.reports, at.list, at.again, at.err = nil, at.list[:0], time.Time{}, nil
 		if err := c.computeSome(at, todo[:n]); err != nil {
 			c.dirty = append(c.dirty, todo[:n]...)
 			errs = append(errs, err)
@@ -348,7 +348,7 @@ func (c *Collection[K, V]) computeSome(at *Reads, slots []int32) error {
 			}
 			c.link(slot, kept)
 		}
-		c.say(slot, at.said)
+		c.setReportsOf(slot, at.reports)
 		c.setAgain(slot, at.again)
 		c.put(slot, all[i].value, all[i].has)
 	}
@@ -376,8 +376,8 @@ func (c *Collection[K, V]) call(at *Reads, slots []int32) (all []made[V], err er
 
 // reportTo checks that all collections of reports are made after this one.
 func (c *Collection[K, V]) reportTo(at *Reads, slot int32) error {
-	for _, l := range c.g.says {
-		if l.node < c.id && len(at.said) > 0 {
+	for _, l := range c.g.indexes {
+		if l.node < c.id && len(at.reports) > 0 {
 			return newItemError(at, c.items[slot].key, "reports to "+c.g.nodes[l.node].label()+", which is made before it")
 		}
 	}
@@ -425,27 +425,27 @@ func (c *Collection[K, V]) link(slot int32, reads []ref) {
 	}
 }
 
-func (c *Collection[K, V]) say(slot int32, now []any) {
-	was := c.said[slot]
+func (c *Collection[K, V]) setReportsOf(slot int32, now []any) {
+	was := c.reports[slot]
 	if len(was)+len(now) == 0 {
 		return
 	}
 	c.log(slot)
-	c.setSaid(slot, now)
-	for _, l := range c.g.says {
-		l.hear(was, now)
+	c.setReports(slot, now)
+	for _, l := range c.g.indexes {
+		l.add(was, now)
 	}
 }
 
-func (c *Collection[K, V]) setSaid(slot int32, now []any) {
+func (c *Collection[K, V]) setReports(slot int32, now []any) {
 	if len(now) == 0 {
-		delete(c.said, slot)
+		delete(c.reports, slot)
 		return
 	}
-	if c.said == nil {
-		c.said = map[int32][]any{}
+	if c.reports == nil {
+		c.reports = map[int32][]any{}
 	}
-	c.said[slot] = now
+	c.reports[slot] = now
 }
 
 // rollback restores the items as they were before the transaction.
@@ -473,14 +473,14 @@ func (c *Collection[K, V]) rollback() {
 		if before == nil {
 			before = &rare{}
 		}
-		c.setSaid(f.slot, before.said)
+		c.setReports(f.slot, before.reports)
 		c.setAgain(f.slot, before.again)
 	}
 }
 
 // clear makes the collection as it was before the first transaction.
 func (c *Collection[K, V]) clear() {
-	c.slots, c.items, c.free, c.touched, c.said, c.again, c.count = map[K]int32{}, nil, nil, nil, nil, nil, 0
+	c.slots, c.items, c.free, c.touched, c.reports, c.again, c.count = map[K]int32{}, nil, nil, nil, nil, nil, 0
 	if c.single {
 		var only K
 		c.mark(c.slot(only), noRef)
@@ -496,7 +496,7 @@ func (c *Collection[K, V]) settle() {
 	for _, slot := range c.touched {
 		it := &c.items[slot]
 		at, there := c.slots[it.key]
-		if it.has || it.dirty || it.readers.any() || len(it.reads) > 0 || len(c.said[slot]) > 0 || !there || at != slot {
+		if it.has || it.dirty || it.readers.any() || len(it.reads) > 0 || len(c.reports[slot]) > 0 || !there || at != slot {
 			continue
 		}
 		delete(c.slots, it.key)

@@ -47,7 +47,7 @@ func Each[K comparable, V, R any](name string, from *Collection[K, V], item func
 
 // follow marks the item of each key that gets another value.
 func follow[K comparable, V, R any](c *Collection[K, R], from *Collection[K, V]) {
-	from.hears = append(from.hears, func(of int32, key K, _, _ V, _, _ bool) {
+	from.listeners = append(from.listeners, func(of int32, key K, _, _ V, _, _ bool) {
 		c.reserve(len(from.items))
 		c.mark(c.slot(key), refOf(from.id, of))
 	})
@@ -116,7 +116,7 @@ func Merge[K comparable, V any](name string, a, b *Collection[K, V]) *Collection
 		return b.Get(nil, key)
 	}
 	for _, from := range []*Collection[K, V]{a, b} {
-		from.hears = append(from.hears, func(of int32, key K, _, _ V, _, _ bool) {
+		from.listeners = append(from.listeners, func(of int32, key K, _, _ V, _, _ bool) {
 			c.mark(c.slot(key), refOf(from.id, of))
 		})
 	}

@@ -14,10 +14,10 @@ import (
 type Graph struct {
 	nodes    []node // in the order in which they were made, which is the order of computing
 	due      deadlines
-	mostDue  int        // of them before those of the past are dropped
-	says     []listener // collections of reports
-	number   int        // of the transaction
-	now      time.Time  // of the running transaction
+	mostDue  int           // of them before those of the past are dropped
+	indexes  []reportIndex // collections of reports
+	number   int           // of the transaction
+	now      time.Time     // of the running transaction
 	open     bool
 	failed   bool
 	computed int

@@ -16,7 +16,7 @@ func GroupBy[K comparable, V any, G comparable, P any](name string, from *Collec
 
 // splitInto keeps groups up to date with the parts of the values of a collection.
 func splitInto[K comparable, V any, G comparable, P any](from *Collection[K, V], split func(key K, value V, add func(G, P)), wait func(G, P, bool, ref)) {
-	from.hears = append(from.hears, func(of int32, key K, was, is V, had, has bool) {
+	from.listeners = append(from.listeners, func(of int32, key K, was, is V, had, has bool) {
 		why := refOf(from.id, of)
 		if had {
 			split(key, was, func(g G, p P) { wait(g, p, false, why) })
@@ -144,7 +144,7 @@ func Sum[K comparable, V any, G comparable](name string, from *Collection[K, V],
 			}
 		}
 	}
-	from.hears = append(from.hears, func(of int32, key K, was, is V, had, has bool) {
+	from.listeners = append(from.listeners, func(of int32, key K, was, is V, had, has bool) {
 		if why := refOf(from.id, of); had || has {
 			if had {
 				amounts(key, was, add(why, -1))
@@ -159,22 +159,22 @@ func Sum[K comparable, V any, G comparable](name string, from *Collection[K, V],
 
 // Report adds a report to the item that is being computed, such as a refusal or a warning. It
 // is gone once the item is computed without it. [Reports] collects them.
-func Report[R any](at *Reads, report R) { at.said = append(at.said, report) }
+func Report[R any](at *Reads, report R) { at.reports = append(at.reports, report) }
 
 // Reports groups all reports of type R of the collections made before it, as [GroupBy] does.
 // Equal reports of several items count several times.
 func Reports[R any, G comparable](g *Graph, name string, group func(R) G, compare func(a, b R) int) *Collection[G, []R] {
 	c, wait := newGroups(g, name, listsOf[G](compare))
-	hear := func(all []any, come bool) {
+	addAll := func(all []any, come bool) {
 		for _, one := range all {
 			if r, ok := one.(R); ok {
 				wait(group(r), r, come, noRef)
 			}
 		}
 	}
-	g.says = append(g.says, listener{c.id, func(gone, come []any) {
-		hear(gone, false)
-		hear(come, true)
+	g.indexes = append(g.indexes, reportIndex{c.id, func(gone, come []any) {
+		addAll(gone, false)
+		addAll(come, true)
 	}})
 	return c
 }

@@ -12,13 +12,13 @@ import (
 
 // Reads notes what the function of an item reads. It is valid until the function returns.
 type Reads struct {
-	g     *Graph
-	node  int
-	ctx   context.Context
-	list  []ref
-	said  []any
-	again time.Time
-	err   error
+	g       *Graph
+	node    int
+	ctx     context.Context
+	list    []ref
+	reports []any
+	again   time.Time
+	err     error
 }
 
 func (r *Reads) note(of ref) {
