@@ -14,9 +14,8 @@ type Collection[K comparable, V any] struct {
 	g         *Graph
 	id        int
 	name      string
-	slots     map[K]int32
-	items     []item[K, V]
-	free      []int32
+	index     *index[K]
+	items     []item[V] // by slot; see at
 	equal     func(a, b V) bool
 	make      func(at *Reads, slot int32) (V, bool) // nil for an input, and for batches
 	batch     func(at *Reads, slots []int32) []made[V]
@@ -34,8 +33,7 @@ type Collection[K comparable, V any] struct {
 }
 
 // item is a place for a value. It stays while the key has a value, or a reader waits for one.
-type item[K comparable, V any] struct {
-	key     K
+type item[V any] struct {
 	value   V
 	reads   []ref    // sorted
 	readers *readers // nil: none
@@ -76,8 +74,14 @@ type reportIndex struct {
 }
 
 func newCollection[K comparable, V any](g *Graph, name string) *Collection[K, V] {
-	c := &Collection[K, V]{g: g, name: name, slots: map[K]int32{}, equal: defaultEqual[V]()}
+	return newCollectionOf[K, V](g, name, newIndex[K]())
+}
+
+// newCollectionOf makes a collection that shares an index.
+func newCollectionOf[K comparable, V any](g *Graph, name string, x *index[K]) *Collection[K, V] {
+	c := &Collection[K, V]{g: g, name: name, index: x, equal: defaultEqual[V]()}
 	c.id = g.add(c)
+	x.users = append(x.users, c)
 	return c
 }
 
@@ -109,8 +113,8 @@ func (c *Collection[K, V]) Len() int { return c.count }
 // before its own: otherwise Get panics.
 func (c *Collection[K, V]) Get(at *Reads, key K) (V, bool) {
 	if at == nil {
-		if slot, ok := c.slots[key]; ok {
-			return c.items[slot].value, c.items[slot].has
+		if it := c.find(key); it != nil {
+			return it.value, it.has
 		}
 		var none V
 		return none, false
@@ -120,28 +124,45 @@ func (c *Collection[K, V]) Get(at *Reads, key K) (V, bool) {
 	}
 	slot := c.slot(key)
 	at.note(refOf(c.id, slot))
-	return c.items[slot].value, c.items[slot].has
+	it := c.at(slot)
+	return it.value, it.has
+}
+
+// find returns the item of a key; nil: there is none.
+func (c *Collection[K, V]) find(key K) *item[V] {
+	if slot, ok := c.index.slots[key]; ok && int(slot) < len(c.items) {
+		return &c.items[slot]
+	}
+	return nil
+}
+
+// at returns the item of a slot. It is valid until another slot is asked for.
+func (c *Collection[K, V]) at(slot int32) *item[V] {
+	if more := len(c.index.keys) - len(c.items); int(slot) >= len(c.items) {
+		c.items = append(c.items, make([]item[V], more)...)
+	}
+	return &c.items[slot]
 }
 
 // Was returns the value of a key before the open transaction. It is not a read. Callers outside
 // of functions see with it what changed. A function gets its own last value, and uses Was only
 // to tell a value that stood before from one that is as new as its own.
 func (c *Collection[K, V]) Was(key K) (value V, had bool) {
-	slot, ok := c.slots[key]
-	if !ok || c.g.fresh {
+	it := c.find(key)
+	if it == nil || c.g.fresh {
 		return value, false
 	}
-	if at := c.items[slot].undo; at > 0 {
-		return c.undo[at-1].value, c.undo[at-1].has
+	if it.undo > 0 {
+		return c.undo[it.undo-1].value, c.undo[it.undo-1].has
 	}
-	return c.items[slot].value, c.items[slot].has
+	return it.value, it.has
 }
 
 // HasReaders reports whether a function read the value of a key, or that there is none. An
 // input may drop a value that nothing reads.
 func (c *Collection[K, V]) HasReaders(key K) bool {
-	slot, ok := c.slots[key]
-	return ok && c.items[slot].readers.any()
+	it := c.find(key)
+	return it != nil && it.readers.any()
 }
 
 // All iterates over the values in no particular order. Functions cannot use it: a [Sorted]
@@ -149,7 +170,7 @@ func (c *Collection[K, V]) HasReaders(key K) bool {
 func (c *Collection[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {
 		for i := range c.items {
-			if it := &c.items[i]; it.has && !yield(it.key, it.value) {
+			if it := &c.items[i]; it.has && !yield(c.index.keys[i], it.value) {
 				return
 			}
 		}
@@ -160,13 +181,13 @@ func (c *Collection[K, V]) All() iter.Seq2[K, V] {
 func (c *Collection[K, V]) Changed() iter.Seq[K] {
 	return func(yield func(K) bool) {
 		for i := range c.items {
-			if it := &c.items[i]; c.g.fresh && it.has && !yield(it.key) {
+			if it := &c.items[i]; c.g.fresh && it.has && !yield(c.index.keys[i]) {
 				return
 			}
 		}
 		for i := range c.undo {
 			f := &c.undo[i]
-			if it := &c.items[f.slot]; (it.has != f.has || it.has && !c.equal(it.value, f.value)) && !yield(it.key) {
+			if it := &c.items[f.slot]; (it.has != f.has || it.has && !c.equal(it.value, f.value)) && !yield(c.index.keys[f.slot]) {
 				return
 			}
 		}
@@ -175,32 +196,25 @@ func (c *Collection[K, V]) Changed() iter.Seq[K] {
 
 // slot returns the place of a key, and makes one.
 func (c *Collection[K, V]) slot(key K) int32 {
-	if slot, ok := c.slots[key]; ok {
-		return slot
+	slot, fresh := c.index.slot(key)
+	if fresh {
+		c.touched = append(c.touched, slot)
 	}
-	slot := int32(len(c.items))
-	if n := len(c.free); n > 0 {
-		slot, c.free = c.free[n-1], c.free[:n-1]
-		c.items[slot] = item[K, V]{key: key}
-	} else {
-		c.items = append(c.items, item[K, V]{key: key})
-	}
-	c.slots[key] = slot
-	c.touched = append(c.touched, slot)
 	return slot
 }
 
 // reserve makes room for the items of the first transaction.
 func (c *Collection[K, V]) reserve(n int) {
 	if len(c.items) == 0 && c.g.fresh {
-		c.slots, c.items = make(map[K]int32, n), make([]item[K, V], 0, n)
+		c.index.reserve(n)
+		c.items = make([]item[V], 0, n)
 	}
 }
 
 // log keeps an item as it was before the transaction. The first transaction needs no log: it
 // begins with nothing.
-func (c *Collection[K, V]) log(slot int32) *item[K, V] {
-	it := &c.items[slot]
+func (c *Collection[K, V]) log(slot int32) *item[V] {
+	it := c.at(slot)
 	if it.undo == 0 && !c.g.fresh {
 		f := former[V]{slot: slot, when: it.when, why: it.why, value: it.value, has: it.has, reads: it.reads}
 		if reports, again := c.reports[slot], c.again[slot]; len(reports) > 0 || !again.IsZero() {
@@ -218,10 +232,10 @@ func (c *Collection[K, V]) log(slot int32) *item[K, V] {
 func (c *Collection[K, V]) put(slot int32, value V, has bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.g.broken = newItemError(&Reads{g: c.g, node: c.id}, c.items[slot].key, p)
+			c.g.broken = newItemError(&Reads{g: c.g, node: c.id}, c.index.keys[slot], p)
 		}
 	}()
-	it := &c.items[slot]
+	it := c.at(slot)
 	if it.has == has && (!has || c.equal(it.value, value)) {
 		return
 	}
@@ -238,20 +252,20 @@ func (c *Collection[K, V]) put(slot int32, value V, has bool) {
 		c.g.nodes[r.node()].mark(r.slot(), refOf(c.id, slot))
 	}
 	for _, listen := range c.listeners {
-		listen(slot, it.key, former, value, existed, has)
+		listen(slot, c.index.keys[slot], former, value, existed, has)
 	}
 }
 
 func (c *Collection[K, V]) label() string      { return c.name }
-func (c *Collection[K, V]) key(slot int32) any { return c.items[slot].key }
+func (c *Collection[K, V]) key(slot int32) any { return c.index.keys[slot] }
 func (c *Collection[K, V]) isDirty() bool      { return len(c.dirty) > 0 }
 func (c *Collection[K, V]) changedNow(slot int32) bool {
-	return c.g.fresh || c.items[slot].undo > 0
+	return c.g.fresh || c.at(slot).undo > 0
 }
 func (c *Collection[K, V]) deadline(slot int32) time.Time { return c.again[slot] }
 
 func (c *Collection[K, V]) addReader(slot int32, r ref) {
-	it := &c.items[slot]
+	it := c.at(slot)
 	if it.readers == nil {
 		it.readers = &readers{}
 	}
@@ -264,7 +278,7 @@ func (c *Collection[K, V]) dropReader(slot int32, r ref) {
 }
 
 func (c *Collection[K, V]) mark(slot int32, why ref) {
-	if it := &c.items[slot]; !it.dirty {
+	if it := c.at(slot); !it.dirty {
 		it.dirty = true
 		c.log(slot).why = why
 		c.dirty = append(c.dirty, slot)
@@ -276,9 +290,9 @@ func (c *Collection[K, V]) markAll() {
 	if c.make == nil && c.batch == nil {
 		return
 	}
-	for _, slot := range c.slots {
-		if it := &c.items[slot]; it.has || len(it.reads) > 0 || len(c.reports[slot]) > 0 {
-			c.mark(slot, noRef)
+	for i := range c.items {
+		if it := &c.items[i]; it.has || len(it.reads) > 0 || len(c.reports[int32(i)]) > 0 {
+			c.mark(int32(i), noRef)
 		}
 	}
 }
@@ -317,9 +331,9 @@ func (c *Collection[K, V]) batchSize(todo []int32) int {
 	if c.batch == nil {
 		return 1
 	}
-	n, group := 1, c.group(c.items[todo[0]].key)
+	n, group := 1, c.group(c.index.keys[todo[0]])
 	for i := 1; i < len(todo); i++ {
-		if c.group(c.items[todo[i]].key) == group {
+		if c.group(c.index.keys[todo[i]]) == group {
 			todo[n], todo[i] = todo[i], todo[n]
 			n++
 		}
@@ -359,7 +373,7 @@ func (c *Collection[K, V]) computeSome(at *Reads, slots []int32) error {
 func (c *Collection[K, V]) call(at *Reads, slots []int32) (all []made[V], err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = newItemError(at, c.items[slots[0]].key, p)
+			err = newItemError(at, c.index.keys[slots[0]], p)
 		}
 	}()
 	if c.batch != nil {
@@ -369,7 +383,7 @@ func (c *Collection[K, V]) call(at *Reads, slots []int32) (all []made[V], err er
 		c.one[0], all = made[V]{value, has}, c.one[:]
 	}
 	if at.err != nil {
-		err = newItemError(at, c.items[slots[0]].key, at.err)
+		err = newItemError(at, c.index.keys[slots[0]], at.err)
 	}
 	return all, err
 }
@@ -378,7 +392,7 @@ func (c *Collection[K, V]) call(at *Reads, slots []int32) (all []made[V], err er
 func (c *Collection[K, V]) reportTo(at *Reads, slot int32) error {
 	for _, l := range c.g.indexes {
 		if l.node < c.id && len(at.reports) > 0 {
-			return newItemError(at, c.items[slot].key, "reports to "+c.g.nodes[l.node].label()+", which is made before it")
+			return newItemError(at, c.index.keys[slot], "reports to "+c.g.nodes[l.node].label()+", which is made before it")
 		}
 	}
 	return nil
@@ -480,7 +494,8 @@ func (c *Collection[K, V]) rollback() {
 
 // clear makes the collection as it was before the first transaction.
 func (c *Collection[K, V]) clear() {
-	c.slots, c.items, c.free, c.touched, c.reports, c.again, c.count = map[K]int32{}, nil, nil, nil, nil, nil, 0
+	c.items, c.touched, c.reports, c.again, c.count = nil, nil, nil, nil, 0
+	c.index.slots, c.index.keys, c.index.free = map[K]int32{}, nil, nil
 	if c.single {
 		var only K
 		c.mark(c.slot(only), noRef)
@@ -494,17 +509,28 @@ func (c *Collection[K, V]) settle() {
 	}
 	c.undo = reuse(c.undo)
 	for _, slot := range c.touched {
-		it := &c.items[slot]
-		at, there := c.slots[it.key]
-		if it.has || it.dirty || it.readers.any() || len(it.reads) > 0 || len(c.reports[slot]) > 0 || !there || at != slot {
-			continue
+		if !c.uses(slot) {
+			c.index.release(slot)
 		}
-		delete(c.slots, it.key)
-		delete(c.again, slot)
-		*it = item[K, V]{}
-		c.free = append(c.free, slot)
 	}
 	c.touched = reuse(c.touched)
+}
+
+// uses reports whether a slot has a value here, or something waits for one.
+func (c *Collection[K, V]) uses(slot int32) bool {
+	if int(slot) >= len(c.items) {
+		return false
+	}
+	it := &c.items[slot]
+	return it.has || it.dirty || it.readers.any() || len(it.reads) > 0 || len(c.reports[slot]) > 0
+}
+
+// empty forgets a slot that is not used.
+func (c *Collection[K, V]) empty(slot int32) {
+	delete(c.again, slot)
+	if int(slot) < len(c.items) {
+		c.items[slot] = item[V]{}
+	}
 }
 
 // reuse empties a list, and gives back its memory after a large transaction.

@@ -13,7 +13,7 @@ func (in *Input[K, V]) Set(key K, value V) { in.set(key, value, true) }
 
 // Delete removes the value of a key, in the open transaction.
 func (in *Input[K, V]) Delete(key K) {
-	if _, ok := in.slots[key]; ok {
+	if in.find(key) != nil {
 		var none V
 		in.set(key, none, false)
 	}
@@ -23,7 +23,7 @@ func (in *Input[K, V]) set(key K, value V, has bool) {
 	in.g.begin()
 	slot := in.slot(key)
 	in.put(slot, value, has)
-	if it := &in.items[slot]; it.undo > 0 {
+	if it := in.at(slot); it.undo > 0 {
 		it.when = int32(in.g.number)
 	}
 }
@@ -33,11 +33,10 @@ func (in *Input[K, V]) set(key K, value V, has bool) {
 // zero value if there was none. The function must depend only on its arguments and on what
 // it reads with at.
 func Each[K comparable, V, R any](name string, from *Collection[K, V], item func(at *Reads, key K, value V, was R) (R, bool)) *Collection[K, R] {
-	c := newCollection[K, R](from.g, name)
+	c := newCollectionOf[K, R](from.g, name, from.index)
 	c.make = func(at *Reads, slot int32) (r R, has bool) {
-		key := c.items[slot].key
-		if of, ok := from.slots[key]; ok && from.items[of].has {
-			return item(at, key, from.items[of].value, c.was(slot))
+		if of := from.at(slot); of.has {
+			return item(at, c.index.keys[slot], of.value, c.was(slot))
 		}
 		return r, false
 	}
@@ -47,9 +46,9 @@ func Each[K comparable, V, R any](name string, from *Collection[K, V], item func
 
 // follow marks the item of each key that gets another value.
 func follow[K comparable, V, R any](c *Collection[K, R], from *Collection[K, V]) {
-	from.listeners = append(from.listeners, func(of int32, key K, _, _ V, _, _ bool) {
+	from.listeners = append(from.listeners, func(slot int32, _ K, _, _ V, _, _ bool) {
 		c.reserve(len(from.items))
-		c.mark(c.slot(key), refOf(from.id, of))
+		c.mark(slot, refOf(from.id, slot))
 	})
 }
 
@@ -57,13 +56,14 @@ func follow[K comparable, V, R any](c *Collection[K, R], from *Collection[K, V])
 // of the cost. The items of a group have one function call, one list of reads, and share an
 // error. Only items that must be computed are among keys. The function returns one item a key.
 func Batch[K comparable, V, R any](name string, from *Collection[K, V], group func(K) any, items func(at *Reads, keys []K) []R) *Collection[K, R] {
-	c := newCollection[K, R](from.g, name)
+	c := newCollectionOf[K, R](from.g, name, from.index)
 	c.group = group
 	c.batch = func(at *Reads, slots []int32) []made[R] {
 		all, keys := make([]made[R], len(slots)), make([]K, 0, len(slots))
 		for i, slot := range slots {
-			if _, all[i].has = from.Get(nil, c.items[slot].key); all[i].has {
-				keys = append(keys, c.items[slot].key)
+			all[i].has = from.at(slot).has
+			if all[i].has {
+				keys = append(keys, c.index.keys[slot])
 			}
 		}
 		if len(keys) == 0 {
@@ -109,7 +109,7 @@ func (v Value[V]) Get(at *Reads) V {
 func Merge[K comparable, V any](name string, a, b *Collection[K, V]) *Collection[K, V] {
 	c := newCollection[K, V](a.g, name)
 	c.make = func(_ *Reads, slot int32) (V, bool) {
-		key := c.items[slot].key
+		key := c.index.keys[slot]
 		if v, ok := a.Get(nil, key); ok {
 			return v, true
 		}

@@ -151,11 +151,11 @@ type Explanation struct {
 // Explain says what the item of a key read, and why it was computed. It returns false if
 // there is no such item.
 func (c *Collection[K, V]) Explain(key K) (e Explanation, ok bool) {
-	slot, ok := c.slots[key]
-	if !ok {
+	it := c.find(key)
+	if it == nil {
 		return Explanation{}, false
 	}
-	it := &c.items[slot]
+	slot := c.index.slots[key]
 	e = Explanation{Item: c.g.read(refOf(c.id, slot)), Transaction: int(it.when), Why: "its time came"}
 	for _, r := range it.reads {
 		e.Reads = append(e.Reads, c.g.read(r))
