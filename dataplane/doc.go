@@ -74,6 +74,9 @@
 //     limits of the Dataplane API are in api/runtime.go (limit). All other lines reload
 //     (diff/lines.go). host/sync.go (run, then byCommands or byFiles) and api/apply.go
 //     (deploy) act on it.
+//   - When does a changed configuration need no run of haproxy -c? diff/accepted.go and
+//     diff/accepted_files.go decide it for package validate, by the outlines of sections
+//     (config/outline.go).
 //   - How does an entry of a map become a command? diff/entries.go (entries) finds it.
 //     socket/files.go or api/runtime.go (changeEntries) sends it.
 //   - When has a certificate changed? diff/files.go compares the bytes. diff/running.go

@@ -79,6 +79,7 @@ type Index struct {
 	conditional bool
 	sound       bool
 	size        int
+	others      []int // sections that are no backends
 
 	byKey func() (numbered []*Section, at map[Key]int)
 	lines func() []int32 // line on which each section begins
@@ -99,6 +100,9 @@ func newIndex(list []*Section) *Index {
 	for i, s := range list {
 		x.size += len(s.Text)
 		x.conditional, x.sound = x.conditional || s.conditional, x.sound && s.sound
+		if s.Kind != "backend" {
+			x.others = append(x.others, i)
+		}
 		if s.proxy {
 			list[i] = s.in(above, s.Name, 0)
 			continue
@@ -298,6 +302,13 @@ func (x *Index) Lines() []Line {
 		lines = append(lines, x.List[i].Lines()...)
 	}
 	return lines
+}
+
+// OthersAbove returns how many sections of other kinds than backend stand above section i of
+// the list.
+func (x *Index) OthersAbove(i int) int {
+	n, _ := slices.BinarySearch(x.others, i)
+	return n
 }
 
 // Conditional reports whether the text has conditional blocks (configuration
