@@ -21,6 +21,7 @@ type Section struct {
 	Unnamed    bool   // a defaults section without a name in the text
 	Above      string // the defaults section above it, "" if there is none
 
+	backend     bool
 	proxy       bool // the defaults section above it applies to it
 	conditional bool // has conditional blocks
 	sound       bool // [New] has nothing to refuse in it
@@ -37,7 +38,7 @@ func SectionOf(raw haproxycfg.Section) *Section { return newSection(new(Section)
 func newSection(s *Section, raw haproxycfg.Section) *Section {
 	*s = Section{
 		Kind: raw.Kind, Name: raw.Name, Text: raw.Text, comments: raw.Header - raw.Line,
-		proxy: isProxy(raw.Kind), conditional: hasConditions(raw.Text), sound: refuseLines(raw.Text, 1) == nil,
+		backend: raw.Kind == "backend", proxy: isProxy(raw.Kind), conditional: hasConditions(raw.Text), sound: refuseLines(raw.Text, 1) == nil,
 		ends: endsSection(raw.Text), lines: int32(strings.Count(raw.Text, "\n")), learnt: new(facts),
 	}
 	if s.Kind == "defaults" {
@@ -100,7 +101,7 @@ func newIndex(list []*Section) *Index {
 	for i, s := range list {
 		x.size += len(s.Text)
 		x.conditional, x.sound = x.conditional || s.conditional, x.sound && s.sound
-		if s.Kind != "backend" {
+		if !s.backend {
 			x.others = append(x.others, i)
 		}
 		if s.proxy {
