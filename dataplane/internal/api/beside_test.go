@@ -19,7 +19,7 @@ func TestEachFieldIsSent(t *testing.T) {
 		if row.Value == nil || row.API == (change.Version{}) {
 			continue
 		}
-		fields, ready, err := serverFields(&change.Do{Server: &server, Set: []change.Setting{{Row: &row, Value: "7"}}})
+		fields, ready, err := serverFields(&change.SetServer{Server: &server, Set: []change.Setting{{Row: &row, Value: "7"}}})
 		require.NoError(t, err, "a case in serverFields for %s", row.Field)
 		require.True(t, ready || len(fields) > 0, row.Field)
 		sent++
@@ -27,7 +27,7 @@ func TestEachFieldIsSent(t *testing.T) {
 	require.Positive(t, sent)
 
 	calls, err := (&Client{}).setServer(t.Context(), &job{direct: true},
-		&change.Do{Server: &server, Set: []change.Setting{{Row: &change.Row{Field: "slowstart"}, Value: "7"}}})
+		&change.SetServer{Server: &server, Set: []change.Setting{{Row: &change.Row{Field: "slowstart"}, Value: "7"}}})
 	require.ErrorIs(t, err, errNotApplied)
 	require.ErrorContains(t, err, "slowstart")
 	require.Zero(t, calls)

@@ -135,7 +135,8 @@ func (b *backend) ref(server string) change.ServerRef {
 
 func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 	step := is.step(change.Update, now.Name)
-	step.Do = &change.Do{Verb: change.SetServer, Ref: is.ref(now.Name), Server: now}
+	do := &change.SetServer{Ref: is.ref(now.Name), Server: now}
+	step.Do = do
 	reason := ""
 	c := &change.ServerChange{Old: old, New: now, Balance: is.balance}
 	for _, name := range config.ServerFields(old, now) {
@@ -146,7 +147,7 @@ func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 		step.Fields = append(step.Fields, change.Field{Name: name, Old: config.RedactValue(from, name), New: config.RedactValue(to, name)})
 		setting, why := d.setting(was, c, name)
 		reason = cmp.Or(reason, why)
-		step.Do.Set = append(step.Do.Set, setting)
+		do.Set = append(do.Set, setting)
 	}
 	if reason == "" && now.Ordered() && !slices.Equal(old.Fixed, now.Fixed) {
 		step.Fields = append(step.Fields, change.Field{Name: Line, Old: strings.Join(haproxycfg.RedactWords(old.Args), " "), New: strings.Join(haproxycfg.RedactWords(now.Args), " ")})
@@ -155,9 +156,9 @@ func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 	if len(step.Fields) == 0 {
 		return
 	}
-	step.Needs(cmp.Or(reason, whyNoName(step.Do.Ref)))
+	step.Needs(cmp.Or(reason, whyNoName(do.Ref)))
 	if step.Do != nil && d.target.Transport == change.API {
-		step.Do.Beside = cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), d.whyNotAddable(is, now), d.whyNamed(was, is, now.Name)) == ""
+		do.Beside = cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), d.whyNotAddable(is, now), d.whyNamed(was, is, now.Name)) == ""
 	}
 	d.add(rankServer, step)
 }
@@ -220,8 +221,8 @@ func (d *difference) serverComes(was, is *backend, s *config.Server) {
 			step.Fields = append(step.Fields, change.Field{Name: name, New: config.RedactValue(value, name)})
 		}
 	}
-	step.Do = &change.Do{Verb: change.AddServer, Ref: is.ref(s.Name), Server: s}
-	step.Needs(cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), whyNoName(step.Do.Ref), d.whyNotAddable(is, s)))
+	step.Do = &change.AddServer{Ref: is.ref(s.Name), Server: s}
+	step.Needs(cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), whyNoName(is.ref(s.Name)), d.whyNotAddable(is, s)))
 	d.add(rankServer, step)
 }
 
@@ -284,8 +285,8 @@ func whyFixed(was, is *backend) string {
 func (d *difference) serverGoes(was, is *backend, s *config.Server) {
 	step := is.step(change.Delete, s.Name)
 	step.Fields = []change.Field{{Name: "address", Old: s.Args[0]}}
-	step.Do = &change.Do{Verb: change.DeleteServer, Ref: is.ref(s.Name)}
-	reason := cmp.Or(d.target.WhyNot("server", change.Delete, ""), whyFixed(was, is), whyNoName(step.Do.Ref))
+	step.Do = &change.DeleteServer{Ref: is.ref(s.Name)}
+	reason := cmp.Or(d.target.WhyNot("server", change.Delete, ""), whyFixed(was, is), whyNoName(is.ref(s.Name)))
 	if reason == "" {
 		reason = d.whyNamed(was, is, s.Name)
 	}
