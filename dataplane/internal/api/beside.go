@@ -32,7 +32,7 @@ func (l lateServer) now(do *change.SetServer) lateServer {
 	var set []change.Setting
 	for _, s := range change.SettingsOf(do.Server) {
 		same := func(other change.Setting) bool { return other.Row.Field == s.Row.Field }
-		if s.Row.Field == "state" || slices.ContainsFunc(l.set, same) || slices.ContainsFunc(do.Set, same) {
+		if !s.Row.Pushed || slices.ContainsFunc(l.set, same) || slices.ContainsFunc(do.Set, same) {
 			set = append(set, s)
 		}
 	}
@@ -64,7 +64,7 @@ func (c *Client) toldFirst(j *job) bool {
 			continue
 		}
 		_, why := addedServer(do.Server)
-		if disabled(do.Server) {
+		if do.Server.Disabled() {
 			why = ""
 		} else if !do.Beside {
 			why = "a server cannot stand in for it"
@@ -83,12 +83,10 @@ func (c *Client) isLate(j *job, do *change.SetServer) bool {
 	}
 	_, late := c.late[do.Ref]
 	for _, set := range do.Set {
-		late = late || set.Row.Field != "state"
+		late = late || set.Row.Pushed
 	}
 	return late
 }
-
-func disabled(s *config.Server) bool { return s.Value("state") == "disabled" }
 
 // setServer changes a server of the process, or starts a stand-in for it.
 func (c *Client) setServer(ctx context.Context, j *job, do *change.SetServer) (calls int, err error) {
@@ -106,25 +104,22 @@ func (c *Client) setServer(ctx context.Context, j *job, do *change.SetServer) (c
 }
 
 // serverFields returns what the API is asked to set. ready is not among it: it comes last.
-// A field that has no case here wraps errNotApplied, and takes a reload.
+// A field that the API does not change wraps errNotApplied, and takes a reload.
 func serverFields(do *change.SetServer) (fields map[string]any, ready bool, err error) {
 	fields = map[string]any{}
 	for _, set := range do.Set {
-		switch set.Row.Field {
-		case "state":
-			if ready = set.Value == change.Ready; !ready {
-				fields["admin_state"] = set.Value
-			}
-		case "address":
-			address, _ := do.Server.Literal()
-			fields["address"], fields["port"] = address.Addr().String(), address.Port()
-		case "weight":
-			if fields["weight"], err = strconv.Atoi(set.Value); err != nil {
-				return nil, false, err
-			}
-		default:
+		switch {
+		case set.Value == change.Ready:
+			ready = true
+			continue
+		case set.Row.ServerField == nil || set.Row.Fields == nil:
 			return nil, false, fmt.Errorf("nothing sends the %s of a server to the Dataplane API: %w", set.Row.Field, errNotApplied)
 		}
+		of, err := set.Row.Fields(set.Value)
+		if err != nil {
+			return nil, false, err
+		}
+		maps.Copy(fields, of)
 	}
 	return fields, ready, nil
 }
@@ -141,7 +136,7 @@ func (c *Client) standIn(ctx context.Context, do *change.SetServer) (calls int, 
 	if c.late == nil {
 		c.late = map[change.ServerRef]lateServer{}
 	}
-	if !disabled(do.Server) {
+	if !do.Server.Disabled() {
 		if late.standIn, err = c.addStandIn(ctx, do); err != nil {
 			return 0, err
 		}

@@ -134,18 +134,9 @@ func (j *job) header() (actions []string, sets int) {
 		return nil, 0
 	}
 	add := func(ref change.ServerRef, settings []change.Setting) {
-		var maint, other, ready []string
-		for _, set := range settings {
-			list := &other
-			switch {
-			case set.Row.Field == "state" && set.Value == change.Maint:
-				list = &maint
-			case set.Row.Field == "state":
-				list = &ready
-			}
-			*list = append(*list, set.Row.Header(ref, set.Value))
+		for _, set := range change.InOrder(settings) {
+			actions = append(actions, set.Row.Header(ref, set.Value))
 		}
-		actions = slices.Concat(actions, maint, other, ready)
 	}
 	for _, tell := range change.Tells(j.steps) {
 		do, ok := tell.(*change.SetServer)
@@ -224,7 +215,7 @@ func (c *Client) tellOne(ctx context.Context, j *job, do change.Do, deadline tim
 func (c *Client) addServer(ctx context.Context, ref change.ServerRef, server *config.Server) error {
 	fields, _ := addedServer(server)
 	fields["name"] = ref.Server
-	if err := c.api.AddServer(ctx, ref.Backend, fields); err != nil || server.Value("state") == "disabled" {
+	if err := c.api.AddServer(ctx, ref.Backend, fields); err != nil || server.Disabled() {
 		return err
 	}
 	return c.setState(ctx, ref, change.Ready)

@@ -1,11 +1,8 @@
 // Package change says what can happen to a running HAProxy: the steps of a plan, and the one
 // table of what changes without a reload.
 //
-// A new field of a server needs one row in table.go, and its keyword in config/server.go
-// (ParseServer, ServerFields). The senders take its commands and versions from the row; a
-// Dataplane API also needs a case in api/beside.go (serverFields). A field that is read back
-// also has its place in ServerState, which the senders fill. diff/running.go decides whether
-// it has drifted.
+// A new field of a server needs a ServerField (field.go) and a row in table.go. A field that
+// is read back also has its place in ServerState, which the senders fill.
 package change
 
 import (
@@ -78,12 +75,6 @@ func (r ServerRef) String() string { return r.Backend + "/" + r.Server }
 // Compare orders servers.
 func (r ServerRef) Compare(o ServerRef) int {
 	return cmp.Or(strings.Compare(r.Backend, o.Backend), strings.Compare(r.Server, o.Server))
-}
-
-// Setting is a new value for a field of a server.
-type Setting struct {
-	Row   *Row
-	Value string
 }
 
 // Entry is a change of one key of a map, or of one pattern.

@@ -72,14 +72,8 @@ func (p *part) servers(s *config.Section, steps map[string]*change.Step) string 
 		set := make(map[string]string)
 		if do, ok := step.Do.(*change.SetServer); ok {
 			for _, setting := range do.Set {
-				set[setting.Row.Field] = setting.Value
+				set[setting.Row.Field] = setting.Written()
 			}
-		}
-		switch set["state"] {
-		case change.Ready:
-			set["state"] = "enabled"
-		case change.Maint:
-			set["state"] = "disabled"
 		}
 		return withValues(line, set)
 	})

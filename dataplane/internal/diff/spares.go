@@ -79,7 +79,7 @@ func (d *difference) spareChanges(s *config.Section, since int) {
 
 func disabled(l config.Line) bool {
 	s, ok := config.ParseServer(l.Words)
-	return ok && s.Value("state") == "disabled"
+	return ok && s.Disabled()
 }
 
 const (
@@ -301,7 +301,7 @@ func (d *difference) leaves(s *config.Section) (do *change.LeaveBackend, why str
 	d.gone++
 	do = &change.LeaveBackend{Name: change.Name{Backend: s.Name, Process: process}, Publish: publish}
 	for i := range b.servers {
-		if ref := b.ref(b.servers[i].Name); b.servers[i].Value("state") != "disabled" {
+		if ref := b.ref(b.servers[i].Name); !b.servers[i].Disabled() {
 			set := change.Setting{Row: change.FieldRow("state"), Value: change.Maint}
 			do.Servers = append(do.Servers, &change.SetServer{Ref: ref, Set: []change.Setting{set}})
 			why = cmp.Or(why, whyNoName(ref))

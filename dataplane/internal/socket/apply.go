@@ -116,11 +116,9 @@ func (a *applier) flush(ctx context.Context) error {
 
 func (a *applier) path(f config.File) string { return a.layout.Path(f.Kind, f.Name) }
 
-// setServer queues the commands that change a server. The order matters: a server that goes
-// must get no request at its new address, and one that comes none at its old address.
+// setServer queues the commands that change a server.
 func (a *applier) setServer(do *change.SetServer) {
-	turn := map[string]int{change.Maint: -1, change.Ready: 1}
-	settings := slices.SortedStableFunc(slices.Values(do.Set), func(x, y change.Setting) int { return turn[x.Value] - turn[y.Value] })
+	settings := change.InOrder(do.Set)
 	for _, s := range settings {
 		a.queue = append(a.queue, command{text: s.Row.Command(a.inProcess(do.Ref), s.Value), good: s.Row.Good})
 	}
@@ -139,7 +137,7 @@ func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 	if server.Has("check") {
 		a.queue = append(a.queue, command{text: "enable health", args: args[:1]})
 	}
-	if server.Value("state") != "disabled" {
+	if !server.Disabled() {
 		a.queue = append(a.queue, command{text: change.FieldRow("state").Command(a.inProcess(ref), change.Ready)})
 	}
 	return nil
@@ -153,7 +151,7 @@ func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 func (a *applier) addArgs(ref change.ServerRef, server *config.Server) []string {
 	words := append([]string{a.inProcess(ref).String()}, server.Args...)
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "disabled" || w == "enabled" }) // an added server starts in maintenance anyway
-	if server.Value("state") == "disabled" {
+	if server.Disabled() {
 		words = append(words, "disabled") // pauses its checks
 	}
 	if limit := server.Value("maxconn"); limit != "" && !server.Has("minconn") {

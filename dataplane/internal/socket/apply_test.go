@@ -167,7 +167,7 @@ func TestApply(t *testing.T) {
 		require.True(t, covered[kind(do)], "no case for %s", kind(do))
 	}
 	for _, row := range change.Table() {
-		if row.Command != nil {
+		if row.ServerField != nil {
 			require.Contains(t, fieldCases(), row.Field, "no case for this row")
 		}
 	}
