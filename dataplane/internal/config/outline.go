@@ -51,7 +51,7 @@ func (s *Section) Outline() *Outline {
 }
 
 func (s *Section) readOutline() *Outline {
-	o := &Outline{}
+	o := &outliner{rest: "\n\n"} // no rest of a line
 	var body strings.Builder
 	for line := range strings.Lines(s.Text) {
 		text := strings.TrimLeft(line, " \t")
@@ -68,8 +68,9 @@ func (s *Section) readOutline() *Outline {
 		}
 	}
 	o.says(body.String())
-	o.Body = unique.Make(body.String())
-	return o
+	o.Body, o.Servers = unique.Make(body.String()), slices.Clip(o.Servers)
+	outline := o.Outline
+	return &outline
 }
 
 func (s *Section) hasServers() bool { return s.Kind == "backend" || s.Kind == "listen" }
@@ -117,17 +118,59 @@ func (s *Section) sameHeader(line string) string {
 	return strings.Join(words, " ") + "\n"
 }
 
-func (o *Outline) addServer(line string) {
+// outliner reads an outline. Most servers of a section have the options of the one above.
+type outliner struct {
+	Outline
+	rest    string // behind the address of the last plain server whose options say nothing of its name
+	options unique.Handle[string]
+}
+
+func (o *outliner) addServer(line string) {
+	name, rest, plain := cutServer(line)
+	if plain && rest == o.rest {
+		o.add(Member{name, o.options})
+		return
+	}
 	words := o.words(line)
 	raw, _ := haproxycfg.RawFields(line) // quotes decide which words are variables
 	if len(words) < 3 || len(raw) != len(words) {
 		o.Odd = true
 		return
 	}
-	name := words[1]
-	o.Odd = o.Odd || slices.ContainsFunc(o.Servers, func(m Member) bool { return m.Name == name })
-	o.Servers = append(o.Servers, Member{name, unique.Make(optionsText(raw))})
+	text := optionsText(raw)
+	m := Member{words[1], unique.Make(text)}
+	o.add(m)
 	o.says(strings.Join(raw[3:], " "))
+	if plain && !strings.Contains(text, "\nof ") {
+		o.rest, o.options = rest, m.Options
+	}
+}
+
+func (o *outliner) add(m Member) {
+	o.Odd = o.Odd || slices.ContainsFunc(o.Servers, func(other Member) bool { return other.Name == m.Name })
+	o.Servers = append(o.Servers, m)
+}
+
+// cutServer returns the name in a line of a server, and the text behind the address. plain says
+// that the line has no quotes, comments or variables, and a usual name and address.
+func cutServer(line string) (name, rest string, plain bool) {
+	if strings.ContainsAny(line, "\"'\\#$") {
+		return "", "", false
+	}
+	_, rest = CutWord(line)
+	name, rest = CutWord(rest)
+	address, rest := CutWord(rest)
+	return name, rest, IsUsualServer(name, address)
+}
+
+// CutWord cuts off the first word of a line that has no quotes and backslashes.
+func CutWord(line string) (word, rest string) {
+	const blanks = " \t\r\n"
+	line = strings.TrimLeft(line, blanks)
+	if i := strings.IndexAny(line, blanks); i >= 0 {
+		return line[:i], line[i:]
+	}
+	return line, ""
 }
 
 // optionsText returns the words of a server behind its address, one a line, without a valid

@@ -18,17 +18,14 @@ type Accepted struct {
 	plain  map[string]bool // maps whose entries were read
 }
 
-// base is the configuration of the last run of haproxy. All later ones have lines and options
-// of servers that stand in it, too.
+// base is what haproxy read when it ran last. All later configurations have lines, and options
+// of servers, that haproxy read then.
 type base struct {
-	config  *config.Config
 	unsure  bool // a line has variables: HAProxy may read other words
-	anyFile bool // HAProxy may read any file
 	askMore bool // a certificate may have to be more than valid
 	tracks  bool // a server may track another one
 	seen    map[twin]*seen
-	free    map[string]bool // maps that take any text, or do not; set by takesAnyText
-	open    map[string]bool // maps for the next search of takesAnyText
+	free    map[string]bool // maps that take any text
 }
 
 // twin is equal for backends that are alike for haproxy: they have the same lines, and the
@@ -46,15 +43,17 @@ type seen struct {
 
 // Take notes that haproxy ran and accepts c.
 func (a *Accepted) Take(c *config.Config) {
-	b := &base{config: c, seen: make(map[twin]*seen), free: make(map[string]bool), open: make(map[string]bool)}
+	b := &base{seen: make(map[twin]*seen)}
 	list := c.Index().List
 	named := make(map[string]int, len(list))
 	for _, s := range list {
 		named[s.Name]++
 	}
+	anyFile := false
 	for i, s := range list {
 		o := s.Outline()
-		b.unsure, b.anyFile, b.askMore, b.tracks = b.unsure || o.Unsure, b.anyFile || o.AnyFile, b.askMore || o.AskMore, b.tracks || o.Tracks
+		anyFile = anyFile || o.AnyFile
+		b.unsure, b.askMore, b.tracks = b.unsure || o.Unsure, b.askMore || o.AskMore, b.tracks || o.Tracks
 		if s.Kind != "backend" || o.Odd || named[s.Name] != 1 { // a frontend of the same name may have its table
 			continue
 		}
@@ -72,6 +71,9 @@ func (a *Accepted) Take(c *config.Config) {
 		for _, server := range o.Servers {
 			known.options[server.Options] = true
 		}
+	}
+	if !anyFile {
+		b.free = freeMaps(c)
 	}
 	*a = Accepted{config: c, base: b, plain: make(map[string]bool)}
 }

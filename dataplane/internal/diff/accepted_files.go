@@ -19,24 +19,16 @@ func (a *Accepted) filesKeep(ctx context.Context, files []config.File) (read []s
 	if len(files) != len(a.config.Files) {
 		return nil, false
 	}
-	var changed []int
+	beside := sync.OnceValue(func() map[string]bool { return filesBeside(files) })
 	for i, f := range files {
 		old := a.config.Files[i]
-		if config.CompareFiles(old, f) != 0 {
-			return nil, false
-		}
-		if !bytes.Equal(old.Content, f.Content) {
-			changed = append(changed, i)
-			a.base.asked(f)
-		}
-	}
-	beside := sync.OnceValue(func() map[string]bool { return filesBeside(files) })
-	for _, i := range changed {
-		old, f := a.config.Files[i], files[i]
 		switch {
+		case config.CompareFiles(old, f) != 0:
+			return nil, false
+		case bytes.Equal(old.Content, f.Content):
 		case ctx.Err() != nil:
 			return nil, false
-		case f.Kind == config.Map && a.base.takesAnyText(f) && a.plainEntries(old, f):
+		case f.Kind == config.Map && a.base.free[f.Name] && a.plainEntries(old, f):
 			read = append(read, f.Name)
 		case f.Kind == config.Certificate && !a.base.askMore && sameShape(old.Content, f.Content) && beside() != nil && !beside()[f.Name]:
 		default:
@@ -46,26 +38,22 @@ func (a *Accepted) filesKeep(ctx context.Context, files []config.File) (read []s
 	return read, true
 }
 
-// asked adds a map to those that the next search of takesAnyText looks for.
-func (b *base) asked(f config.File) {
-	if _, known := b.free[f.Name]; !known && f.Kind == config.Map {
-		b.open[f.Name] = true
-	}
-}
-
-// takesAnyText reports whether HAProxy takes any text as key and as value of a map. One search
-// answers for all maps that were asked for.
-func (b *base) takesAnyText(f config.File) bool {
-	if !b.anyFile && len(b.open) > 0 {
-		refs := findReferences(b.config, b.open, false)
-		for name := range b.open {
-			u := refs.of(config.File{Kind: config.Map, Name: name})
-			u.mapped, u.ordered = false, false
-			b.free[name] = !u.any()
+// freeMaps returns the maps of which HAProxy takes any text as key and as value.
+func freeMaps(c *config.Config) map[string]bool {
+	names := make(map[string]bool)
+	for _, f := range c.Files {
+		if f.Kind == config.Map {
+			names[f.Name] = true
 		}
-		clear(b.open)
 	}
-	return b.free[f.Name]
+	free := make(map[string]bool, len(names))
+	refs := findReferences(c, names, false)
+	for name := range names {
+		u := refs.of(config.File{Kind: config.Map, Name: name})
+		u.mapped, u.ordered = false, false
+		free[name] = !u.any()
+	}
+	return free
 }
 
 // plainEntries calls [plainEntries] with the changed lines of a map, or with all lines if it
