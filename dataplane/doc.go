@@ -69,11 +69,14 @@
 // host and socket for [Local], api for [Client].
 //
 //   - Why does this change reload? Its Op says it (change/step.go: Needs). The versions are in
-//     change/table.go. The conditions are in its Value functions, in change/server.go and in
+//     change/table.go. The conditions are in change/field.go (Value), in change/server.go and in
 //     diff: sections.go, servers.go, spares.go, files.go, entries.go and crtlist.go. The
 //     limits of the Dataplane API are in api/runtime.go (limit). All other lines reload
 //     (diff/lines.go). host/sync.go (run, then byCommands or byFiles) and api/apply.go
 //     (deploy) act on it.
+//   - When does a changed configuration need no run of haproxy -c? diff/accepted.go and
+//     diff/accepted_files.go decide it for package validate, by the outlines of sections
+//     (config/outline.go).
 //   - How does an entry of a map become a command? diff/entries.go (entries) finds it.
 //     socket/files.go or api/runtime.go (changeEntries) sends it.
 //   - When has a certificate changed? diff/files.go compares the bytes. diff/running.go
@@ -90,12 +93,12 @@
 //     map, api/runtime.go sets it instead of adding it. A stand-in of a server takes the next
 //     name (api/beside.go). Any other runtime call becomes a reload (api/apply.go:
 //     failedToTell).
-//   - How does a new field of a server change at runtime? It needs a row in change/table.go,
-//     its keyword in config/server.go (ServerFields; serverFlags if it takes no value), and in
-//     change/server.go (addable) if "add server" takes it. With a Dataplane API it also needs
-//     a case in api/beside.go (serverFields), and must be read back: a field that is read back
-//     has its place in change/process.go. socket/read.go, api/readback.go and api/process.go
-//     fill it, and diff/running.go reports its drift.
+//   - How does a new field of a server change at runtime? It needs a ServerField in
+//     change/field.go, with the commands, the fields of the Dataplane API and its drift, and a
+//     row in change/table.go. Its keyword is in config/server.go (serverFlags) if it takes no
+//     value, and in change/server.go (addable) if "add server" takes it. A field that is read
+//     back, as one for a Dataplane API must be, has its place in change/process.go:
+//     socket/read.go, api/readback.go and api/process.go fill it.
 //   - When is a change stored behind a Dataplane API? api/store.go; api/job.go says what may
 //     wait (readsBack). api/ledger.go informs a successor. reconcile/instance.go sets the 5 s
 //     between two pushes (storeInterval).

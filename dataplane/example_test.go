@@ -44,30 +44,21 @@ func ExampleNewConfigFrom() {
 	// Output: 0 to create, 1 to update, 0 to delete; runtime, no reload <nil>
 }
 
-func ExampleStretches() {
-	before, err := dataplane.NewConfig("backend shop\n    mode http\nbackend old\nbackend blog\n")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	after, err := dataplane.NewConfig("backend shop\n    mode tcp\nbackend blog\nbackend new\n")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, s := range dataplane.Stretches(before, after) {
-		for _, section := range s.Before {
-			fmt.Println("-", section.Kind, section.Name)
+func ExampleAccepted() {
+	of := func(weight, address string) *dataplane.Config {
+		cfg, err := dataplane.NewConfig("frontend web\n  bind :80\n  default_backend shop\nbackend shop\n  server a " + address + " weight " + weight + "\n")
+		if err != nil {
+			panic(err)
 		}
-		for _, section := range s.After {
-			fmt.Println("+", section.Kind, section.Name)
-		}
+		return cfg
 	}
+	var accepted dataplane.Accepted
+	accepted.Take(of("10", "192.0.2.1:80")) // after haproxy -c has accepted it
+	fmt.Println(accepted.Becomes(context.Background(), of("20", "192.0.2.7:80")))
+	fmt.Println(accepted.Becomes(context.Background(), of("300", "192.0.2.7:80"))) // only haproxy knows
 	// Output:
-	// - backend shop
-	// - backend old
-	// + backend shop
-	// + backend new
+	// true
+	// false
 }
 
 func ExampleFileName() {

@@ -18,9 +18,9 @@ func ExampleRuntimeChanges() {
 	// update server address (api 3.0, HAProxy 2.7): from an IP address and port to another
 	// update server weight (sockets, HAProxy 2.6): the balance is dynamic or consistent; no agent check
 	// update server weight (api 3.0, HAProxy 2.7): the balance is dynamic or consistent; no agent check
+	// update server maxconn (sockets, HAProxy 2.6): no minconn
 	// update server state (sockets, HAProxy 2.6): between enabled and disabled
 	// update server state (api 3.0, HAProxy 2.7): between enabled and disabled
-	// update server maxconn (sockets, HAProxy 2.6): no minconn
 	// create server (sockets, HAProxy 2.6): balance roundrobin, leastconn or random; an IP address and port; keywords that add server takes
 	// create server (api 3.0, HAProxy 3.0): balance roundrobin, leastconn or random; an IP address and port; no check; keywords that the API knows
 	// create server cookie (sockets, HAProxy 3.0): not a dynamic one

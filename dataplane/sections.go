@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
@@ -21,53 +20,17 @@ type Section struct {
 }
 
 // Sections returns the sections of the configuration in their order. It makes a new list at
-// each call. To compare many configurations, use [Stretches].
+// each call.
 func (c *Config) Sections() []Section {
-	return sectionsOf(c.inner.Index(), 0, len(c.inner.Index().List))
-}
-
-func sectionsOf(x *config.Index, from, to int) []Section {
-	sections := make([]Section, 0, to-from)
-	for i := from; i < to; i++ {
-		s := x.List[i]
-		sections = append(sections, Section{Kind: s.Kind, Name: s.Name, Line: x.Line(i), Text: s.Text, header: x.HeaderLine(i)})
+	x := c.inner.Index()
+	sections := make([]Section, len(x.List))
+	for i, s := range x.List {
+		sections[i] = Section{Kind: s.Kind, Name: s.Name, Line: x.Line(i), Text: s.Text, header: x.HeaderLine(i)}
 		if s.Unnamed {
-			sections[i-from].Name = ""
+			sections[i].Name = ""
 		}
 	}
 	return sections
-}
-
-// Stretch is a place where the sections of two configurations differ: the first has Before
-// there, the second has After.
-type Stretch struct {
-	Before, After []Section
-	// OldIndex and NewIndex are where Before and After begin among all sections of
-	// their configurations, from 0.
-	OldIndex, NewIndex int
-}
-
-// Stretches returns the places where the sections of two configurations differ, in their
-// order. All other sections are in both, in the same order. Two sections are the same if they
-// have the same text and the same defaults section (by its name) above them. A nil before has
-// no sections.
-//
-// The cost follows the difference if one configuration was made from the other by
-// [NewConfigFrom], or by [NewConfig] from an equal text.
-func Stretches(before, after *Config) []Stretch {
-	from := config.Empty()
-	if before != nil {
-		from = before.inner
-	}
-	old, now := from.Index(), after.inner.Index()
-	var all []Stretch
-	for _, s := range config.Stretches(old, now) {
-		all = append(all, Stretch{
-			Before: sectionsOf(old, s.OldFrom, s.OldTo), After: sectionsOf(now, s.NewFrom, s.NewTo),
-			OldIndex: s.OldFrom, NewIndex: s.NewFrom,
-		})
-	}
-	return all
 }
 
 // SectionCount returns the number of sections in the text: global, defaults,

@@ -1,9 +1,7 @@
 package dataplane_test
 
 import (
-	"errors"
 	"fmt"
-	"math/rand"
 	"strings"
 	"testing"
 
@@ -27,6 +25,7 @@ func TestSections(t *testing.T) {
 	}
 	require.Equal(t, []string{"  1", "global  3", "backend shop 5", "global  12"}, heads)
 	require.Equal(t, text, all.String())
+	require.Equal(t, strings.Count(text, "\n"), cfg.LineCount())
 	sections := cfg.Sections()
 	require.Empty(t, sections[0].Lines(""))
 	require.Equal(t, [][]string{{"maxconn", "7"}}, sections[1].Lines(""))
@@ -64,59 +63,4 @@ func ExampleSection_Lines() {
 		fmt.Println(words[1], words[2])
 	}
 	// Output: s1 192.0.2.1:80
-}
-
-// The stretches lead from one list of sections to the other, and hold nothing that
-// stands at the same end of both.
-func TestStretchesSplice(t *testing.T) {
-	t.Parallel()
-	for seed := range int64(300) {
-		rng := rand.New(rand.NewSource(seed))
-		var before, after []string
-		for range rng.Intn(60) {
-			before = append(before, fmt.Sprintf("backend b%d\n  mode http\n", rng.Intn(40)))
-		}
-		if rng.Intn(3) == 0 {
-			before = append(before, "defaults\n  mode tcp\n", "backend last\n")
-		}
-		for _, s := range before {
-			switch rng.Intn(12) {
-			case 0:
-			case 1:
-				after = append(after, s, fmt.Sprintf("backend n%d\n", rng.Intn(5)))
-			case 2:
-				after = append(after, s+"  balance source\n")
-			default:
-				after = append(after, s)
-			}
-		}
-		if cut := rng.Intn(20); cut < len(after) {
-			after = append(after[:cut:cut], after[min(len(after), cut+rng.Intn(20)):]...)
-		}
-		old, err1 := dataplane.NewConfigFrom(nil, append([]string{"global\n"}, before...))
-		now, err2 := dataplane.NewConfigFrom(old, append([]string{"global\n"}, after...))
-		require.NoError(t, errors.Join(err1, err2))
-		was, is := old.Sections(), now.Sections()
-		var spliced []dataplane.Section
-		at := 0
-		for _, s := range dataplane.Stretches(old, now) {
-			spliced = append(spliced, was[at:s.OldIndex]...)
-			require.Equal(t, was[s.OldIndex:s.OldIndex+len(s.Before)], s.Before)
-			require.Len(t, spliced, s.NewIndex)
-			require.Equal(t, is[s.NewIndex:s.NewIndex+len(s.After)], s.After)
-			require.False(t, len(s.Before)+len(s.After) == 0)
-			spliced = append(spliced, s.After...)
-			at = s.OldIndex + len(s.Before)
-		}
-		spliced = append(spliced, was[at:]...)
-		require.Len(t, spliced, len(is), "seed %d", seed)
-		for i := range is {
-			require.Equal(t, is[i].Text, spliced[i].Text, "seed %d", seed)
-		}
-	}
-	empty, err := dataplane.NewConfig("global\n")
-	require.NoError(t, err)
-	require.Len(t, dataplane.Stretches(nil, empty), 1)
-	require.Empty(t, dataplane.Stretches(empty, empty))
-	require.Equal(t, 1, empty.LineCount())
 }

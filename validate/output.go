@@ -34,7 +34,7 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		case m.Level == "WARNING":
 			said.warnings = append(said.warnings, l.finding(text))
 		case m.Level == "NOTICE", m.Level == "INFO", m.Level == "DIAG":
-		case containsAny(text, summaries):
+		case slices.ContainsFunc(summaries, func(s string) bool { return strings.Contains(text, s) }):
 			summary = append(summary, Finding{File: layout.ConfigPath(), Message: oneLine(text)})
 		default:
 			said.findings = append(said.findings, l.finding(text))

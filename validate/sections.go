@@ -17,11 +17,23 @@ type parsed struct {
 	tables      []string // names of stick tables
 }
 
-func parseSections(sections []dataplane.Section) []placed {
-	all := make([]placed, len(sections))
+// texts are parsed sections by their texts.
+type texts map[string]*parsed
+
+// parse parses the sections of a configuration. It takes those that it knows, and keeps only
+// those of this configuration.
+func (known *texts) parse(cfg *dataplane.Config) []placed {
+	sections := cfg.Sections()
+	next, all := make(texts, len(sections)), make([]placed, len(sections))
 	for i, s := range sections {
-		all[i] = placed{parseSection(s.Text), s.Line}
+		p := (*known)[s.Text]
+		if p == nil {
+			p = parseSection(strings.Clone(s.Text)) // a part of a text would keep the whole one in memory
+		}
+		next[p.section.Text] = p
+		all[i] = placed{p, s.Line}
 	}
+	*known = next
 	return all
 }
 
@@ -82,5 +94,8 @@ type placed struct {
 }
 
 func (p *placed) String() string { return sectionName(p.section.Kind, p.section.Name) }
+
+// sectionKey names a section.
+type sectionKey struct{ kind, name string }
 
 func sectionName(kind, name string) string { return strings.TrimSpace(kind + " " + name) }

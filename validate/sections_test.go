@@ -84,7 +84,7 @@ func TestSyntaxAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := fmt.Sprint(v.Syntax(cfg)), fmt.Sprint(wrongLines(dataplane.Layout{}, cfg)); got != want {
+			if got, want := fmt.Sprint(v.Syntax(cfg)), fmt.Sprint(Syntax(cfg)); got != want {
 				t.Fatalf("seed %d: %s\nsays\n%s\nwant\n%s", seed, main, got, want)
 			}
 		}
@@ -102,7 +102,7 @@ func FuzzSyntaxAgain(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if got, want := fmt.Sprint(v.Syntax(cfg)), fmt.Sprint(wrongLines(dataplane.Layout{}, cfg)); got != want {
+			if got, want := fmt.Sprint(v.Syntax(cfg)), fmt.Sprint(Syntax(cfg)); got != want {
 				t.Fatalf("%q says\n%s\nwant\n%s", main, got, want)
 			}
 		}
@@ -135,7 +135,7 @@ func TestSyntaxParsesWhatChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := map[any]bool{}
-		for _, m := range v.state.index.digests {
+		for _, m := range v.state.texts {
 			now[m] = true
 		}
 		parsed := 0

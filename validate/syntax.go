@@ -32,17 +32,11 @@ func (v *Validator) Syntax(cfg *dataplane.Config) error {
 	}
 	v.state.Lock()
 	defer v.state.Unlock()
-	x := v.index()
-	x.move(cfg)
-	if x.conditional > 0 || x.fine(&checker{layout: v.Layout, cfg: cfg}) {
-		return nil
-	}
-	return wrongLines(v.Layout, cfg)
+	return wrongLines(v.Layout, cfg, v.state.texts.parse(cfg))
 }
 
-// wrongLines reads the whole text and returns the findings of phase 1 as an *Error.
-func wrongLines(layout dataplane.Layout, cfg *dataplane.Config) error {
-	all := parseSections(cfg.Sections())
+// wrongLines returns the findings of phase 1 as an *Error.
+func wrongLines(layout dataplane.Layout, cfg *dataplane.Config, all []placed) error {
 	c := checker{layout: layout, cfg: cfg, listed: map[string]bool{}, first: make(map[sectionKey]*placed, len(all)), tables: map[string]bool{}}
 	for i := range all {
 		p := &all[i]

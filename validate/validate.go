@@ -176,8 +176,10 @@ type Validator struct {
 
 	state struct {
 		sync.Mutex
-		index *index    // of the last configuration
-		taken *accepted // the last accepted configuration
+		texts    texts              // of the last configuration that phase 1 read
+		accepted dataplane.Accepted // by both phases, or by phase 2 alone
+		said     *verdict           // on the accepted configuration
+		both     bool               // both phases accept it
 	}
 	memory    verdicts
 	leftovers sync.Once
@@ -197,10 +199,17 @@ func Syntax(cfg *dataplane.Config) error { return new(Validator).Syntax(cfg) }
 // configuration is not valid. Other errors say that there is no verdict. They may wrap
 // [ErrNoBinary], [ErrBinary], or the error of a context that ended.
 func (v *Validator) Check(ctx context.Context, cfg *dataplane.Config) (*Report, error) {
+	if v.passes(ctx, cfg) { // phase 1 refuses nothing that haproxy accepts
+		return v.Semantics(ctx, cfg)
+	}
 	if err := v.Syntax(cfg); err != nil {
 		return nil, err
 	}
-	return v.Semantics(ctx, cfg)
+	report, err := v.Semantics(ctx, cfg)
+	if err == nil {
+		v.passed(ctx, cfg)
+	}
+	return report, err
 }
 
 // Validate is [Validator.Check] without the report: nil means that the loop may deploy the

@@ -232,6 +232,29 @@ func TestInheritsFromTheBaseOnly(t *testing.T) {
 	}
 }
 
+// TestInheritsBothPhases: what haproxy alone accepted passes phase 1 no sooner than it is asked.
+func TestInheritsBothPhases(t *testing.T) {
+	t.Parallel()
+	v := &validate.Validator{Timeout: patience, Binary: script(t, "echo 'HAProxy version 2.6.12'\n")} // it accepts all
+	wrong := strings.Replace(good, "mode http", "mode http\n  nonsense", 1)
+	if _, err := v.Semantics(t.Context(), text(t, wrong)); err != nil {
+		t.Fatal(err)
+	}
+	for port := range 3 {
+		_, err := v.Check(t.Context(), text(t, strings.Replace(wrong, "8002", strconv.Itoa(8003+port), 1)))
+		var invalid *validate.Error
+		if !errors.As(err, &invalid) || invalid.Phase != validate.PhaseSyntax {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if _, err := v.Check(t.Context(), text(t, good)); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := v.Check(t.Context(), text(t, strings.Replace(good, "8002", "8009", 1))); err != nil || !report.Inherited {
+		t.Fatal(report, err)
+	}
+}
+
 // hanging is a haproxy that starts a child and does not end. The child's number
 // stands in the file from the moment when it is there.
 func hanging(t *testing.T) (binary, pidFile string) {

@@ -27,12 +27,12 @@ type lateServer struct {
 }
 
 // now returns the late server after one more change.
-func (l lateServer) now(do *change.Do) lateServer {
+func (l lateServer) now(do *change.SetServer) lateServer {
 	l.server = do.Server
 	var set []change.Setting
 	for _, s := range change.SettingsOf(do.Server) {
 		same := func(other change.Setting) bool { return other.Row.Field == s.Row.Field }
-		if s.Row.Field == "state" || slices.ContainsFunc(l.set, same) || slices.ContainsFunc(do.Set, same) {
+		if !s.Row.Pushed || slices.ContainsFunc(l.set, same) || slices.ContainsFunc(do.Set, same) {
 			set = append(set, s)
 		}
 	}
@@ -58,12 +58,13 @@ func (c *Client) toldFirst(j *job) bool {
 		return false
 	}
 	late := 0
-	for _, do := range change.Tells(j.steps) {
-		if do.Verb != change.SetServer || !c.isLate(j, do) {
+	for _, tell := range change.Tells(j.steps) {
+		do, ok := tell.(*change.SetServer)
+		if !ok || !c.isLate(j, do) {
 			continue
 		}
 		_, why := addedServer(do.Server)
-		if disabled(do.Server) {
+		if do.Server.Disabled() {
 			why = ""
 		} else if !do.Beside {
 			why = "a server cannot stand in for it"
@@ -76,21 +77,19 @@ func (c *Client) toldFirst(j *job) bool {
 }
 
 // isLate reports whether only the next push can change the server itself.
-func (c *Client) isLate(j *job, do *change.Do) bool {
+func (c *Client) isLate(j *job, do *change.SetServer) bool {
 	if j.direct {
 		return false
 	}
 	_, late := c.late[do.Ref]
 	for _, set := range do.Set {
-		late = late || set.Row.Field != "state"
+		late = late || set.Row.Pushed
 	}
 	return late
 }
 
-func disabled(s *config.Server) bool { return s.Value("state") == "disabled" }
-
 // setServer changes a server of the process, or starts a stand-in for it.
-func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls int, err error) {
+func (c *Client) setServer(ctx context.Context, j *job, do *change.SetServer) (calls int, err error) {
 	if c.isLate(j, do) {
 		return c.standIn(ctx, do)
 	}
@@ -105,25 +104,22 @@ func (c *Client) setServer(ctx context.Context, j *job, do *change.Do) (calls in
 }
 
 // serverFields returns what the API is asked to set. ready is not among it: it comes last.
-// A field that has no case here wraps errNotApplied, and takes a reload.
-func serverFields(do *change.Do) (fields map[string]any, ready bool, err error) {
+// A field that the API does not change wraps errNotApplied, and takes a reload.
+func serverFields(do *change.SetServer) (fields map[string]any, ready bool, err error) {
 	fields = map[string]any{}
 	for _, set := range do.Set {
-		switch set.Row.Field {
-		case "state":
-			if ready = set.Value == change.Ready; !ready {
-				fields["admin_state"] = set.Value
-			}
-		case "address":
-			address, _ := do.Server.Literal()
-			fields["address"], fields["port"] = address.Addr().String(), address.Port()
-		case "weight":
-			if fields["weight"], err = strconv.Atoi(set.Value); err != nil {
-				return nil, false, err
-			}
-		default:
+		switch {
+		case set.Value == change.Ready:
+			ready = true
+			continue
+		case set.Row.ServerField == nil || set.Row.Fields == nil:
 			return nil, false, fmt.Errorf("nothing sends the %s of a server to the Dataplane API: %w", set.Row.Field, errNotApplied)
 		}
+		of, err := set.Row.Fields(set.Value)
+		if err != nil {
+			return nil, false, err
+		}
+		maps.Copy(fields, of)
 	}
 	return fields, ready, nil
 }
@@ -133,14 +129,14 @@ func (c *Client) setState(ctx context.Context, ref change.ServerRef, state strin
 }
 
 // standIn starts a stand-in for a server that changes only with the next push.
-func (c *Client) standIn(ctx context.Context, do *change.Do) (calls int, err error) {
+func (c *Client) standIn(ctx context.Context, do *change.SetServer) (calls int, err error) {
 	before, was := c.late[do.Ref]
 	late := before.now(do)
 	late.standIn = ""
 	if c.late == nil {
 		c.late = map[change.ServerRef]lateServer{}
 	}
-	if !disabled(do.Server) {
+	if !do.Server.Disabled() {
 		if late.standIn, err = c.addStandIn(ctx, do); err != nil {
 			return 0, err
 		}
@@ -153,7 +149,7 @@ func (c *Client) standIn(ctx context.Context, do *change.Do) (calls int, err err
 }
 
 // addStandIn adds a stand-in under the first free name.
-func (c *Client) addStandIn(ctx context.Context, do *change.Do) (name string, err error) {
+func (c *Client) addStandIn(ctx context.Context, do *change.SetServer) (name string, err error) {
 	for n := range maxStandIns {
 		name = standInPrefix + strconv.Itoa(n+1) + "-" + do.Ref.Server
 		err = c.addServer(ctx, change.ServerRef{Backend: do.Ref.Backend, Server: name}, do.Server)
@@ -194,9 +190,11 @@ func (c *Client) inherit(servers map[change.ServerRef]change.ServerState, stored
 
 // meetLate adds all late servers to the push of a job.
 func (c *Client) meetLate(j *job) {
-	for _, do := range change.Tells(j.steps) {
-		if late, ok := c.late[do.Ref]; ok && do.Verb == change.SetServer {
-			c.late[do.Ref] = late.now(do)
+	for _, tell := range change.Tells(j.steps) {
+		if do, ok := tell.(*change.SetServer); ok {
+			if late, ok := c.late[do.Ref]; ok {
+				c.late[do.Ref] = late.now(do)
+			}
 		}
 	}
 	j.late = maps.Clone(c.late)
@@ -205,9 +203,9 @@ func (c *Client) meetLate(j *job) {
 // settle checks that a push has changed these late servers themselves, and retires their
 // stand-ins.
 func (c *Client) settle(ctx context.Context, late map[change.ServerRef]lateServer) error {
-	var dos []*change.Do
+	var dos []change.Do
 	for ref, l := range late {
-		dos = append(dos, &change.Do{Verb: change.SetServer, Ref: ref, Set: l.set})
+		dos = append(dos, &change.SetServer{Ref: ref, Set: l.set})
 		delete(c.late, ref)
 		if l.standIn != "" {
 			c.leaving = append(c.leaving, change.ServerRef{Backend: ref.Backend, Server: l.standIn})

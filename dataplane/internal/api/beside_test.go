@@ -16,18 +16,19 @@ func TestEachFieldIsSent(t *testing.T) {
 	require.True(t, ok)
 	sent := 0
 	for _, row := range change.Table() {
-		if row.Value == nil || row.API == (change.Version{}) {
+		if row.ServerField == nil || row.API == (change.Version{}) {
 			continue
 		}
-		fields, ready, err := serverFields(&change.Do{Server: &server, Set: []change.Setting{{Row: &row, Value: "7"}}})
-		require.NoError(t, err, "a case in serverFields for %s", row.Field)
+		value, _ := row.Value(&change.ServerChange{Old: &server, New: &server})
+		fields, ready, err := serverFields(&change.SetServer{Server: &server, Set: []change.Setting{{Row: &row, Value: value}}})
+		require.NoError(t, err, "Fields of %s", row.Field)
 		require.True(t, ready || len(fields) > 0, row.Field)
 		sent++
 	}
 	require.Positive(t, sent)
 
 	calls, err := (&Client{}).setServer(t.Context(), &job{direct: true},
-		&change.Do{Server: &server, Set: []change.Setting{{Row: &change.Row{Field: "slowstart"}, Value: "7"}}})
+		&change.SetServer{Server: &server, Set: []change.Setting{{Row: &change.Row{Field: "slowstart"}, Value: "7"}}})
 	require.ErrorIs(t, err, errNotApplied)
 	require.ErrorContains(t, err, "slowstart")
 	require.Zero(t, calls)

@@ -52,21 +52,28 @@ func (j *job) empty() bool {
 // readsBack reports whether all changes of the process can be read back.
 func (j *job) readsBack() bool {
 	for _, do := range change.Tells(j.steps) {
-		switch do.Verb {
-		case change.AddListEntry, change.SetListEntry, change.DeleteListEntry, change.SetCA:
+		switch do := do.(type) {
+		case *change.ChangeListEntry, *change.SetCA:
 			return false
-		case change.ChangeEntries:
+		case *change.ChangeEntries:
 			if do.File.Kind != config.Map || !j.readsMap(do.File.Name) {
 				return false
 			}
-		case change.AddServer, change.SetServer: // the process itself changes servers with these options
-			if do.Server.Has("agent-check") || do.Server.Has("track") {
+		case *change.AddServer:
+			if changedByProcess(do.Server) {
+				return false
+			}
+		case *change.SetServer:
+			if changedByProcess(do.Server) {
 				return false
 			}
 		}
 	}
 	return j.target.Version.Compare(change.HAProxy27) >= 0
 }
+
+// changedByProcess reports whether the process itself changes a server.
+func changedByProcess(s *config.Server) bool { return s.Has("agent-check") || s.Has("track") }
 
 // readsMap reports whether a map can be read back. That fails if the stored map has values
 // that the API cuts, or if rules write into it.
@@ -171,16 +178,28 @@ func (j *job) prepareWrites() {
 		return
 	}
 	for _, do := range change.Tells(j.steps) {
-		if do.Verb != change.SetCertificate && do.Verb != change.NewCertificate {
+		f, ok := storedTold(do)
+		if !ok {
 			continue
 		}
-		at := slices.IndexFunc(j.writes, func(w fileWrite) bool { return refOf(w.file) == refOf(do.File) })
+		at := slices.IndexFunc(j.writes, func(w fileWrite) bool { return refOf(w.file) == refOf(f) })
 		if at >= 0 {
 			j.writes[at].tell = true
 		} else {
-			j.writes = append(j.writes, fileWrite{file: do.File, tell: true})
+			j.writes = append(j.writes, fileWrite{file: f, tell: true})
 		}
 	}
+}
+
+// storedTold returns the certificate that the process takes over when it is stored.
+func storedTold(do change.Do) (f config.File, ok bool) {
+	switch do := do.(type) {
+	case *change.SetCertificate:
+		return do.File, true
+	case *change.NewCertificate:
+		return do.File, true
+	}
+	return f, false
 }
 
 // onlyRuntime cuts a job down to what needs no reload. It returns nil if nothing can be done

@@ -25,11 +25,11 @@ const readers = 4
 const applies = time.Second
 
 // readBack checks address, state and weight of the changed servers.
-func (c *Client) readBack(ctx context.Context, dos []*change.Do) error {
-	byBackend := map[string][]*change.Do{}
+func (c *Client) readBack(ctx context.Context, dos []change.Do) error {
+	byBackend := map[string][]change.Do{}
 	for _, do := range dos {
-		if do.Ref.Backend != "" {
-			byBackend[do.Ref.Backend] = append(byBackend[do.Ref.Backend], do)
+		if backend := change.RefOf(do).Backend; backend != "" {
+			byBackend[backend] = append(byBackend[backend], do)
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -41,7 +41,7 @@ func (c *Client) readBack(ctx context.Context, dos []*change.Do) error {
 }
 
 // readBackend reads the servers of a backend until they have the changes.
-func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.Do) error {
+func (c *Client) readBackend(ctx context.Context, backend string, dos []change.Do) error {
 	deadline := time.Now().Add(applies)
 	for wait := time.Millisecond; ; wait *= 2 {
 		servers, err := c.loadedServers(ctx, backend, dos)
@@ -51,7 +51,7 @@ func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.
 		missed := ""
 		for _, do := range dos {
 			if what := misses(servers, do); what != "" {
-				missed = fmt.Sprintf("server %s: %s", do.Ref, what)
+				missed = fmt.Sprintf("server %s: %s", change.RefOf(do), what)
 			}
 		}
 		if missed == "" {
@@ -64,16 +64,22 @@ func (c *Client) readBackend(ctx context.Context, backend string, dos []*change.
 }
 
 // misses names the change that a server does not have, or returns "".
-func misses(servers map[change.ServerRef]change.ServerState, do *change.Do) string {
-	state, ok := servers[do.Ref]
-	switch {
-	case do.Verb == change.DeleteServer && ok:
-		return string(change.Delete)
-	case do.Verb != change.DeleteServer && !ok:
-		return string(change.Create)
-	case do.Verb == change.AddServer:
+func misses(servers map[change.ServerRef]change.ServerState, do change.Do) string {
+	state, ok := servers[change.RefOf(do)]
+	switch do := do.(type) {
+	case *change.DeleteServer:
+		if ok {
+			return string(change.Delete)
+		}
+	case *change.AddServer:
+		if !ok {
+			return string(change.Create)
+		}
 		return state.Misses(change.SettingsOf(do.Server))
-	case do.Verb == change.SetServer:
+	case *change.SetServer:
+		if !ok {
+			return string(change.Create)
+		}
 		return state.Misses(do.Set)
 	}
 	return ""
@@ -81,15 +87,19 @@ func misses(servers map[change.ServerRef]change.ServerState, do *change.Do) stri
 
 // loadedServers reads the servers of a backend. Before version 3.3, the API gives out weights
 // only in the statistics.
-func (c *Client) loadedServers(ctx context.Context, backend string, dos []*change.Do) (map[change.ServerRef]change.ServerState, error) {
+func (c *Client) loadedServers(ctx context.Context, backend string, dos []change.Do) (map[change.ServerRef]change.ServerState, error) {
 	loaded, err := c.api.LoadedServers(ctx, backend)
 	if err != nil {
 		return nil, errorAt("verify", err)
 	}
 	weights := map[string]*int64{}
-	weighs := slices.ContainsFunc(dos, func(do *change.Do) bool {
-		_, late := c.late[do.Ref]
-		return do.Verb == change.AddServer || !late && slices.ContainsFunc(do.Set, func(s change.Setting) bool { return s.Row.Field == "weight" })
+	weighs := slices.ContainsFunc(dos, func(do change.Do) bool {
+		if set, ok := do.(*change.SetServer); ok {
+			_, late := c.late[set.Ref]
+			return !late && slices.ContainsFunc(set.Set, func(s change.Setting) bool { return s.Row.Field == "weight" })
+		}
+		_, added := do.(*change.AddServer)
+		return added
 	})
 	if weighs && slices.ContainsFunc(loaded, func(s dpapi.LoadedServer) bool { return s.Weight == nil }) {
 		stats, err := c.api.ServerStats(ctx, backend)

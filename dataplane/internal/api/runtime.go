@@ -29,11 +29,15 @@ func limit(steps []change.Step) {
 			continue
 		}
 		why := whyNot(s.Do)
-		if entries += len(s.Do.Entries); why == "" && entries > maxEntries {
+		do, ofEntries := s.Do.(*change.ChangeEntries)
+		if ofEntries {
+			entries += len(do.Entries)
+		}
+		if why == "" && entries > maxEntries {
 			why = "more than " + strconv.Itoa(maxEntries) + " entries change"
 		}
-		if why != "" && s.Do.Verb == change.ChangeEntries {
-			whole[string(s.Do.File.Kind)+" "+s.Do.File.Name] = why
+		if why != "" && ofEntries {
+			whole[string(do.File.Kind)+" "+do.File.Name] = why
 		}
 		s.Needs(why)
 	}
@@ -47,21 +51,21 @@ func limit(steps []change.Step) {
 const whyUnsafe = "it has characters that the Dataplane API cannot pass on"
 
 // whyNot says why the Dataplane API cannot carry a change out, or "".
-func whyNot(do *change.Do) string {
-	if do.Ref.Server != "" && (!dpapi.SafeWord(do.Ref.Backend) || !dpapi.SafeWord(do.Ref.Server)) {
+func whyNot(do change.Do) string {
+	if ref := change.RefOf(do); ref.Server != "" && (!dpapi.SafeWord(ref.Backend) || !dpapi.SafeWord(ref.Server)) {
 		return whyUnsafe
 	}
-	switch do.Verb {
-	case change.SetServer:
+	switch do := do.(type) {
+	case *change.SetServer:
 		for _, set := range do.Set {
 			if !dpapi.SafeWord(set.Value) {
 				return whyUnsafe
 			}
 		}
-	case change.AddServer:
+	case *change.AddServer:
 		_, why := addedServer(do.Server)
 		return why
-	case change.ChangeEntries:
+	case *change.ChangeEntries:
 		switch {
 		case config.SpeaksOfSecrets(do.File.Name):
 			return "its entries would stand in requests, which are logged"
@@ -73,7 +77,7 @@ func whyNot(do *change.Do) string {
 				return whyUnsafe
 			}
 		}
-	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
+	case *change.ChangeListEntry:
 		if slices.ContainsFunc(do.Entry, func(w string) bool { return !dpapi.SafeWord(w) }) {
 			return whyUnsafe
 		}
@@ -130,22 +134,14 @@ func (j *job) header() (actions []string, sets int) {
 		return nil, 0
 	}
 	add := func(ref change.ServerRef, settings []change.Setting) {
-		var maint, other, ready []string
-		for _, set := range settings {
-			list := &other
-			switch {
-			case set.Row.Field == "state" && set.Value == change.Maint:
-				list = &maint
-			case set.Row.Field == "state":
-				list = &ready
-			}
-			*list = append(*list, set.Row.Header(ref, set.Value))
+		for _, set := range change.InOrder(settings) {
+			actions = append(actions, set.Row.Header(ref, set.Value))
 		}
-		actions = slices.Concat(actions, maint, other, ready)
 	}
-	for _, do := range change.Tells(j.steps) {
-		if j.first {
-			break
+	for _, tell := range change.Tells(j.steps) {
+		do, ok := tell.(*change.SetServer)
+		if j.first || !ok {
+			continue
 		}
 		sets += len(do.Set)
 		if _, late := j.late[do.Ref]; !late {
@@ -181,7 +177,8 @@ func (c *Client) tell(ctx context.Context, j *job, out *change.Outcome) error {
 	deadline := time.Now().Add(serverLeaves)
 	dos := change.Tells(j.steps)
 	for _, do := range dos {
-		if do.Verb == change.SetServer && !j.first || do.Verb == change.SetCertificate || do.Verb == change.NewCertificate {
+		_, set := do.(*change.SetServer)
+		if _, stored := storedTold(do); stored || set && !j.first {
 			continue // done elsewhere
 		}
 		j.told = true
@@ -194,31 +191,31 @@ func (c *Client) tell(ctx context.Context, j *job, out *change.Outcome) error {
 	return c.readBack(ctx, dos)
 }
 
-func (c *Client) tellOne(ctx context.Context, j *job, do *change.Do, deadline time.Time) (calls int, err error) {
-	path := c.opts.Layout.Path(do.File.Kind, do.File.Name)
-	switch do.Verb {
-	case change.SetServer:
+func (c *Client) tellOne(ctx context.Context, j *job, do change.Do, deadline time.Time) (calls int, err error) {
+	path := func(f config.File) string { return c.opts.Layout.Path(f.Kind, f.Name) }
+	switch do := do.(type) {
+	case *change.SetServer:
 		return c.setServer(ctx, j, do)
-	case change.AddServer:
+	case *change.AddServer:
 		return 1, c.addServer(ctx, do.Ref, do.Server)
-	case change.DeleteServer:
+	case *change.DeleteServer:
 		return 1, c.deleteServer(ctx, do.Ref, deadline)
-	case change.ChangeEntries:
-		return len(do.Entries), c.changeEntries(ctx, do, path)
-	case change.DeleteCertificate:
-		return 1, except(c.api.ForgetCertificate(ctx, path), http.StatusNotFound)
-	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
-		return 1, c.changeList(ctx, do, path)
-	case change.SetCA:
-		return 1, c.api.SetCAFile(ctx, path, do.File.Content)
+	case *change.ChangeEntries:
+		return len(do.Entries), c.changeEntries(ctx, do, path(do.File))
+	case *change.DeleteCertificate:
+		return 1, except(c.api.ForgetCertificate(ctx, path(do.File)), http.StatusNotFound)
+	case *change.ChangeListEntry:
+		return 1, c.changeList(ctx, do, path(do.File))
+	case *change.SetCA:
+		return 1, c.api.SetCAFile(ctx, path(do.File), do.File.Content)
 	}
-	return 0, fmt.Errorf("the Dataplane API has no way for change %d", do.Verb)
+	return 0, fmt.Errorf("the Dataplane API has no way for change %T", do)
 }
 
 func (c *Client) addServer(ctx context.Context, ref change.ServerRef, server *config.Server) error {
 	fields, _ := addedServer(server)
 	fields["name"] = ref.Server
-	if err := c.api.AddServer(ctx, ref.Backend, fields); err != nil || server.Value("state") == "disabled" {
+	if err := c.api.AddServer(ctx, ref.Backend, fields); err != nil || server.Disabled() {
 		return err
 	}
 	return c.setState(ctx, ref, change.Ready)
@@ -247,7 +244,7 @@ func (c *Client) deleteServer(ctx context.Context, r change.ServerRef, deadline 
 
 // changeEntries changes entries of a map, or patterns of ACLs. The id of patterns changes at
 // each reload, so changePatterns looks it up by the path.
-func (c *Client) changeEntries(ctx context.Context, do *change.Do, path string) error {
+func (c *Client) changeEntries(ctx context.Context, do *change.ChangeEntries, path string) error {
 	if do.File.Kind != config.Map {
 		return c.changePatterns(ctx, do, path)
 	}
@@ -270,7 +267,7 @@ func (c *Client) changeEntries(ctx context.Context, do *change.Do, path string) 
 	return nil
 }
 
-func (c *Client) changePatterns(ctx context.Context, do *change.Do, path string) error {
+func (c *Client) changePatterns(ctx context.Context, do *change.ChangeEntries, path string) error {
 	files, err := c.api.ACLFiles(ctx)
 	if err != nil {
 		return err
@@ -305,9 +302,9 @@ func (c *Client) changePatterns(ctx context.Context, do *change.Do, path string)
 	return nil
 }
 
-func (c *Client) changeList(ctx context.Context, do *change.Do, list string) error {
-	if do.Verb != change.AddListEntry {
-		if err := c.api.DeleteCrtListEntry(ctx, list, do.Entry.Certificate()); err != nil || do.Verb == change.DeleteListEntry {
+func (c *Client) changeList(ctx context.Context, do *change.ChangeListEntry, list string) error {
+	if do.Action != change.Create {
+		if err := c.api.DeleteCrtListEntry(ctx, list, do.Entry.Certificate()); err != nil || do.Action == change.Delete {
 			return err
 		}
 	}

@@ -18,8 +18,8 @@ type storing struct {
 
 // meets reports whether a job concerns a server that the push changes.
 func (s *storing) meets(j *job) bool {
-	return slices.ContainsFunc(change.Tells(j.steps), func(do *change.Do) bool {
-		_, ok := s.late[do.Ref]
+	return slices.ContainsFunc(change.Tells(j.steps), func(do change.Do) bool {
+		_, ok := s.late[change.RefOf(do)]
 		return ok
 	})
 }

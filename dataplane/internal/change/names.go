@@ -117,19 +117,20 @@ func (n *Names) Without(backends []string) *Names {
 
 // After returns the names after all these changes. It returns n itself if none of them
 // changes a name.
-func (n *Names) After(dos []*Do) *Names {
+func (n *Names) After(dos []Do) *Names {
 	after := n
 	for _, do := range dos {
-		if do.Verb != TakeBackend && do.Verb != LeaveBackend {
+		name, ok := nameAfter(do)
+		if !ok {
 			continue
 		}
 		if after == n {
 			after = NewNames(n.List())
 		}
-		after.byBackend[do.Name.Backend], after.byProcess[do.Name.Process] = do.Name, do.Name.Backend
-		if do.Name.Gone == nil && do.Name.Backend == do.Name.Process {
-			delete(after.byBackend, do.Name.Backend)
-			delete(after.byProcess, do.Name.Process)
+		after.byBackend[name.Backend], after.byProcess[name.Process] = name, name.Backend
+		if name.Gone == nil && name.Backend == name.Process {
+			delete(after.byBackend, name.Backend)
+			delete(after.byProcess, name.Process)
 		}
 	}
 	return after

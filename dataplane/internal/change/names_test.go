@@ -13,15 +13,15 @@ func TestNames(t *testing.T) {
 	require.Equal(t, "shop", none.Backend("shop"))
 	require.False(t, none.Taken("haptic-spare-0"))
 	require.Empty(t, none.List())
-	require.Same(t, none, none.After([]*Do{{Verb: SetServer}}))
+	require.Same(t, none, none.After([]Do{&SetServer{}}))
 
-	take := func(backend, process string) *Do {
-		return &Do{Verb: TakeBackend, Name: Name{Backend: backend, Process: process}}
+	take := func(backend, process string) Do {
+		return &TakeBackend{Name: Name{Backend: backend, Process: process}}
 	}
-	leave := func(backend, process string) *Do {
-		return &Do{Verb: LeaveBackend, Name: Name{Backend: backend, Process: process, Gone: &Gone{Text: "backend " + backend + "\n"}}}
+	leave := func(backend, process string) Do {
+		return &LeaveBackend{Name: Name{Backend: backend, Process: process, Gone: &Gone{Text: "backend " + backend + "\n"}}}
 	}
-	n := none.After([]*Do{take("shop", "haptic-spare-0"), take("blog", "haptic-spare-1"), leave("old", "old")})
+	n := none.After([]Do{take("shop", "haptic-spare-0"), take("blog", "haptic-spare-1"), leave("old", "old")})
 	require.Empty(t, none.List(), "names do not change")
 	require.Equal(t, "haptic-spare-0", n.InProcess("shop"))
 	require.Equal(t, "haptic-spare-0", n.Value("shop"))
@@ -32,14 +32,14 @@ func TestNames(t *testing.T) {
 	require.Equal(t, n, NewNames(n.List()))
 
 	// One that is gone is known by its name, and nothing leads to it.
-	gone := n.After([]*Do{leave("shop", "haptic-spare-0")})
+	gone := n.After([]Do{leave("shop", "haptic-spare-0")})
 	require.Equal(t, "haptic-spare-0", gone.InProcess("shop"))
 	require.Equal(t, "shop", gone.Value("shop"))
 	require.True(t, gone.Taken("haptic-spare-0"), "requests for it may wait yet")
-	require.Equal(t, n, gone.After([]*Do{take("shop", "haptic-spare-0")}))
+	require.Equal(t, n, gone.After([]Do{take("shop", "haptic-spare-0")}))
 
 	// One that was loaded is as before when it comes back.
-	_, known := n.After([]*Do{take("old", "old")}).Of("old")
+	_, known := n.After([]Do{take("old", "old")}).Of("old")
 	require.False(t, known)
 
 	// The process has deleted one.

@@ -2,7 +2,6 @@ package change
 
 import (
 	"net/netip"
-	"strconv"
 	"strings"
 )
 
@@ -38,10 +37,6 @@ func (s ServerState) Loaded() ServerState {
 	s.ID = 0
 	return s
 }
-
-func (s ServerState) address() string { return s.Address.String() }
-func (s ServerState) weight() string  { return strconv.Itoa(s.Weight) }
-func (s ServerState) state() string   { return s.State }
 
 // Misses names the first setting that the server does not have, or returns "". It skips
 // settings that HAProxy does not report.

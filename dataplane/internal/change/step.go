@@ -1,11 +1,8 @@
 // Package change says what can happen to a running HAProxy: the steps of a plan, and the one
 // table of what changes without a reload.
 //
-// A new field of a server needs one row in table.go, and its keyword in config/server.go
-// (ParseServer, ServerFields). The senders take its commands and versions from the row; a
-// Dataplane API also needs a case in api/beside.go (serverFields). A field that is read back
-// also has its place in ServerState, which the senders fill. diff/running.go decides whether
-// it has drifted.
+// A new field of a server needs a ServerField (field.go) and a row in table.go. A field that
+// is read back also has its place in ServerState, which the senders fill.
 package change
 
 import (
@@ -13,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
-	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // Impact says what a step costs the running HAProxy.
@@ -59,7 +55,7 @@ type Step struct {
 
 	// Do is the change of the process. It is nil for a reload, and if the Do of an earlier
 	// step covers the same file.
-	Do *Do
+	Do Do
 }
 
 // Needs turns the step into one that takes a reload for that reason. It does nothing if the
@@ -69,27 +65,6 @@ func (s *Step) Needs(reason string) {
 		s.Impact, s.Reason, s.Do = Reload, reason, nil
 	}
 }
-
-// Verb is a kind of change of a running HAProxy.
-type Verb int
-
-// The verbs.
-const (
-	SetServer Verb = iota
-	AddServer
-	DeleteServer
-	ChangeEntries // of a map or of the patterns of ACLs
-	SetCertificate
-	NewCertificate
-	DeleteCertificate
-	AddListEntry // of a crt-list
-	SetListEntry
-	DeleteListEntry
-	SetCA
-	TakeBackend  // a backend of the process becomes a new one, and gets its servers
-	LeaveBackend // nothing leads to a backend any more
-	MakeBackend  // a backend is made from its defaults, with its servers
-)
 
 // ServerRef names a server.
 type ServerRef struct{ Backend, Server string }
@@ -102,31 +77,6 @@ func (r ServerRef) Compare(o ServerRef) int {
 	return cmp.Or(strings.Compare(r.Backend, o.Backend), strings.Compare(r.Server, o.Server))
 }
 
-// Do is a change of a running HAProxy that takes no reload. It may hold secrets:
-// never print one.
-type Do struct {
-	Verb    Verb
-	Ref     ServerRef            // of a server
-	Server  *config.Server       // AddServer, SetServer: its new form
-	Beside  bool                 // SetServer through the Dataplane API: such a server could be added beside it, and no rule names it
-	Set     []Setting            // SetServer: what changes
-	File    config.File          // new state of a file; for DeleteCertificate the last one
-	Entries []Entry              // ChangeEntries
-	Whole   bool                 // ChangeEntries: the order or repeated keys count, so HAProxy must get the whole content
-	Entry   haproxycfg.ListEntry // of a crt-list
-	Name    Name                 // TakeBackend, LeaveBackend, MakeBackend: the name after the change
-	Servers []*Do                // for the same verbs: the changes of the servers
-	Publish bool                 // TakeBackend, LeaveBackend: HAProxy hides a backend that left, deletes it when it has no more requests, and can show it again
-	From    string               // MakeBackend: the defaults section
-	Mode    string               // MakeBackend
-}
-
-// Setting is a new value for a field of a server.
-type Setting struct {
-	Row   *Row
-	Value string
-}
-
 // Entry is a change of one key of a map, or of one pattern.
 type Entry struct {
 	Action     Action
@@ -134,8 +84,8 @@ type Entry struct {
 }
 
 // Tells returns the changes of the process, in order.
-func Tells(steps []Step) []*Do {
-	var dos []*Do
+func Tells(steps []Step) []Do {
+	var dos []Do
 	for i := range steps {
 		if steps[i].Do != nil {
 			dos = append(dos, steps[i].Do)

@@ -3,10 +3,7 @@ package change
 import (
 	"cmp"
 	"fmt"
-	"net"
 	"slices"
-
-	"github.com/hapticsdk/haptic/dataplane/internal/config"
 )
 
 // Row is one kind of change that a running HAProxy takes without a reload. A change without a
@@ -22,18 +19,7 @@ type Row struct {
 	SinceAPI Version // first HAProxy that can, through the Dataplane API
 	WhereAPI string  // conditions for the Dataplane API, if they differ
 
-	// The rest is for fields of servers.
-	Value   func(*ServerChange) (value, why string)     // the value to set, or why the change takes a reload
-	Command func(server ServerRef, value string) string // for the stats socket
-	Good    []string                                    // parts of good answers; nil if a good answer is empty
-	Header  func(server ServerRef, value string) string // for X-Runtime-Actions of the Dataplane API
-	Loaded  func(ServerState) string                    // the value in the process; nil if the process does not report it
-}
-
-// ServerChange is a server before and after a change.
-type ServerChange struct {
-	Old, New *config.Server
-	Balance  Balance // of its backend
+	*ServerField // of rows about a field of a server that stays
 }
 
 // BackendFromDefaults is the kind of a backend that takes all its lines, except servers, from
@@ -55,30 +41,20 @@ const (
 	whereUsed     = "crt or a crt-list uses the file"
 )
 
-// table lists what the running HAProxy takes. The comment of package dataplane names the other
-// places of a new field. The commands are those of the management
-// manual, section 9.3. The rows for sockets were measured with HAProxy 2.6, 3.0, 3.2 and 3.4,
+// table lists what the running HAProxy takes. The fields of servers stand in the order in
+// which plans show them. The commands are those of the management manual, section 9.3. The
+// rows for sockets were measured with HAProxy 2.6, 3.0, 3.2 and 3.4,
 // each against a process that starts with the new configuration. The rows for the API were
 // measured with its version 3.2. Before HAProxy 2.7, the master socket answers the API's
 // first question about servers with an error.
 var table = []Row{
 	{Kind: "server", Action: Update, Field: "address", Where: "from an IP address and port to another",
-		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, Value: newAddress, Loaded: ServerState.address,
-		Command: func(s ServerRef, v string) string {
-			return "set server " + s.String() + " addr " + hostPort(v, " port ")
-		},
-		Good:   []string{"changed from", "no need to change", "nothing changed"},
-		Header: func(s ServerRef, v string) string { return headerOf("SetServerAddr", s, hostPort(v, " ")) }},
+		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, ServerField: &address},
 	{Kind: "server", Action: Update, Field: "weight", Where: "the balance is dynamic or consistent; no agent check",
-		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, Value: newWeight, Loaded: ServerState.weight,
-		Command: func(s ServerRef, v string) string { return "set server " + s.String() + " weight " + v },
-		Header:  func(s ServerRef, v string) string { return headerOf("SetServerWeight", s, v) }},
+		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, ServerField: &weight},
+	{Kind: "server", Action: Update, Field: "maxconn", Where: "no minconn", Since: HAProxy26, ServerField: &maxconn},
 	{Kind: "server", Action: Update, Field: "state", Where: "between enabled and disabled",
-		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, Value: newState, Loaded: ServerState.state,
-		Command: func(s ServerRef, v string) string { return "set server " + s.String() + " state " + v },
-		Header:  func(s ServerRef, v string) string { return headerOf("SetServerState", s, v) }},
-	{Kind: "server", Action: Update, Field: "maxconn", Where: "no minconn", Since: HAProxy26, Value: newMaxconn,
-		Command: func(s ServerRef, v string) string { return "set maxconn server " + s.String() + " " + v }},
+		Since: HAProxy26, API: API30, SinceAPI: HAProxy27, ServerField: &state},
 
 	{Kind: "server", Action: Create, Where: whereDynamic + "; an IP address and port; keywords that add server takes", Since: HAProxy26,
 		API: API30, SinceAPI: HAProxy30, WhereAPI: whereDynamic + "; an IP address and port; no check; keywords that the API knows"},
@@ -108,73 +84,6 @@ var table = []Row{
 
 // Table returns a copy of the table.
 func Table() []Row { return slices.Clone(table) }
-
-// FieldRow returns the row for a field of an existing server, or nil.
-func FieldRow(field string) *Row {
-	for i := range table {
-		if r := &table[i]; r.Value != nil && r.Field == field {
-			return r
-		}
-	}
-	return nil
-}
-
-// SettingsOf returns the settings that a new server has, as far as a running HAProxy reports
-// them.
-func SettingsOf(server *config.Server) []Setting {
-	var settings []Setting
-	for i := range table {
-		if r := &table[i]; r.Value != nil && r.Loaded != nil {
-			if value, _ := r.Value(&ServerChange{Old: server, New: server}); value != "" {
-				settings = append(settings, Setting{Row: r, Value: value})
-			}
-		}
-	}
-	return settings
-}
-
-// hostPort splits an address as netip.AddrPort prints it, and joins the parts with between.
-func hostPort(address, between string) string {
-	host, port, _ := net.SplitHostPort(address)
-	return host + between + port
-}
-
-func headerOf(action string, s ServerRef, value string) string {
-	return action + " " + s.Backend + " " + s.Server + " " + value
-}
-
-func newAddress(c *ServerChange) (value, why string) {
-	_, literal := c.Old.Literal()
-	address, ok := c.New.Literal()
-	if !ok || !literal {
-		return "", "only an IP address with a port can change to another at runtime"
-	}
-	return address.String(), ""
-}
-
-func newWeight(c *ServerChange) (value, why string) {
-	switch {
-	case !c.Balance.Weighs():
-		why = fmt.Sprintf("balance %s has fixed weights", c.Balance.Algorithm)
-	case c.Old.Has("agent-check") || c.New.Has("agent-check"):
-		why = "an agent check counts its percentages from the weight at the start"
-	}
-	return cmp.Or(c.New.Value("weight"), "1"), why
-}
-
-func newState(c *ServerChange) (value, why string) {
-	if c.New.Value("state") == "disabled" {
-		return Maint, ""
-	}
-	return Ready, ""
-}
-
-func newMaxconn(c *ServerChange) (value, why string) {
-	if c.Old.Has("minconn") || c.New.Has("minconn") {
-		why = "the limit of connections depends on minconn"
-	}
-	return cmp.Or(c.New.Value("maxconn"), "0"), why // 0 means no limit
-}
 
 // WhyNot says why the target cannot make such a change at runtime. It returns ""
 // if the table allows it.

@@ -18,7 +18,7 @@ func TestTableIsComplete(t *testing.T) {
 		require.True(t, ok)
 		return &s
 	}
-	c := &ServerChange{Old: server(), New: server("weight", "5", "maxconn", "7", "disabled"), Balance: Balance{Algorithm: "roundrobin"}}
+	c := &ServerChange{Old: server(), New: server("weight", "5", "maxconn", "7", "disabled"), Was: Balance{Algorithm: "roundrobin"}, Balance: Balance{Algorithm: "roundrobin"}}
 	seen := map[string]bool{}
 	for _, r := range Table() {
 		name := r.Kind + " " + string(r.Action) + " " + r.Field
@@ -28,7 +28,7 @@ func TestTableIsComplete(t *testing.T) {
 		require.NotEmpty(t, r.Where, name)
 		require.Equal(t, r.API == Version{}, r.SinceAPI == Version{}, name)
 		if r.Kind != "server" || r.Action != Update {
-			require.Nil(t, r.Value, name)
+			require.Nil(t, r.ServerField, name)
 			continue
 		}
 		value, why := r.Value(c)
@@ -37,7 +37,11 @@ func TestTableIsComplete(t *testing.T) {
 		if r.API != (Version{}) {
 			require.Contains(t, r.Header(ServerRef{"b", "s"}, value), " b s ", name)
 			require.NotNil(t, r.Loaded, "%s: the Dataplane API changes only what can be read back", name)
+			fields, err := r.Fields(value)
+			require.NoError(t, err, name)
+			require.NotEmpty(t, fields, name)
 		}
+		require.Equal(t, r.Loaded == nil, r.Drift == nil, name)
 		require.Equal(t, r.Field, FieldRow(r.Field).Field)
 	}
 }

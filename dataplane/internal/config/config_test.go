@@ -62,9 +62,10 @@ func FuzzParseServer(f *testing.F) {
 		if !ok {
 			return
 		}
-		for _, name := range ServerFields(&s, &s) {
+		for name := range s.Options {
 			_ = s.Value(name)
 		}
+		_ = s.Value("address")
 		if addr, ok := s.Literal(); ok {
 			require.NotZero(t, addr.Port())
 		}

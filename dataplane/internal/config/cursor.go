@@ -63,6 +63,54 @@ func (s *Section) same(other *Section) bool {
 	return s == other || s.Text == other.Text && s.Name == other.Name && s.Above == other.Above && s.Nth == other.Nth && s.Unnamed == other.Unnamed
 }
 
+// Pair is a section that differs between two texts, with its place in both lists. A place of
+// -1 says that the section is new, or gone.
+type Pair struct{ Old, New int }
+
+// Pairs pairs the sections in the stretches where two texts differ by kind and name, in the
+// order of the texts.
+func Pairs(old, now *Index, stretches []Stretch) []Pair {
+	var all []Pair
+	for _, s := range stretches {
+		before, after := old.List[s.OldFrom:s.OldTo], now.List[s.NewFrom:s.NewTo]
+		alike := func(i, j int) bool {
+			return i < len(before) && j < len(after) && before[i].Name == after[j].Name && before[i].Kind == after[j].Kind
+		}
+		left := len(before) + len(after) // bounds looking ahead to the cost of one pass
+		for i, j := 0, 0; i < len(before) || j < len(after); {
+			gone, come := len(before)-i, len(after)-j
+			if alike(i, j) {
+				all = append(all, Pair{s.OldFrom + i, s.NewFrom + j})
+				i, j = i+1, j+1
+				continue
+			}
+			if gone > 0 && come > 0 {
+				gone, come = 1, 1
+				for d := 1; left > 0 && (i+d < len(before) || j+d < len(after)); d++ {
+					left--
+					if alike(i+d, j) {
+						gone, come = d, 0
+						break
+					}
+					if alike(i, j+d) {
+						gone, come = 0, d
+						break
+					}
+				}
+			}
+			for range gone {
+				all = append(all, Pair{s.OldFrom + i, -1})
+				i++
+			}
+			for range come {
+				all = append(all, Pair{-1, s.NewFrom + j})
+				j++
+			}
+		}
+	}
+	return all
+}
+
 // Alone reports whether no section outside of the stretches has one of the keys. The New side
 // of the stretches refers to this text.
 func (x *Index) Alone(keys map[Key]bool, stretches []Stretch) bool {
@@ -87,4 +135,21 @@ func tell(name string) byte {
 		return 0
 	}
 	return name[len(name)-1]*31 + name[len(name)/2]*7 + byte(len(name))
+}
+
+// Times returns how many sections, of any kind, have one of the names.
+func (x *Index) Times(names map[string]bool) (n int) {
+	if len(names) == 0 {
+		return 0
+	}
+	var tells [256]bool
+	for name := range names {
+		tells[tell(name)] = true
+	}
+	for _, s := range x.List {
+		if tells[tell(s.Name)] && names[s.Name] {
+			n++
+		}
+	}
+	return n
 }

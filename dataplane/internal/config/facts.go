@@ -19,6 +19,7 @@ type facts struct {
 	sums     atomic.Pointer[[]uint32] // of the words of a section
 	words    atomic.Pointer[wordSet]  // of a file
 	lines    atomic.Pointer[[]Line]   // of a section
+	outline  atomic.Pointer[Outline]  // of a section
 	several  atomic.Pointer[[]string] // of a map
 	names    atomic.Pointer[[]string] // of a certificate
 }

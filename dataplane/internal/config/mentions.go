@@ -91,6 +91,7 @@ func fileWords(text string) []string {
 		if IsComment(line) || strings.IndexByte(line, '.') < 0 {
 			continue
 		}
+		line = Unquoted(line)
 		Words(line, func(start, end int) {
 			if word := line[start:end]; LooksLikeFile(word) {
 				found = append(found, word)

@@ -21,6 +21,7 @@ type Section struct {
 	Unnamed    bool   // a defaults section without a name in the text
 	Above      string // the defaults section above it, "" if there is none
 
+	backend     bool
 	proxy       bool // the defaults section above it applies to it
 	conditional bool // has conditional blocks
 	sound       bool // [New] has nothing to refuse in it
@@ -37,7 +38,7 @@ func SectionOf(raw haproxycfg.Section) *Section { return newSection(new(Section)
 func newSection(s *Section, raw haproxycfg.Section) *Section {
 	*s = Section{
 		Kind: raw.Kind, Name: raw.Name, Text: raw.Text, comments: raw.Header - raw.Line,
-		proxy: isProxy(raw.Kind), conditional: hasConditions(raw.Text), sound: refuseLines(raw.Text, 1) == nil,
+		backend: raw.Kind == "backend", proxy: isProxy(raw.Kind), conditional: hasConditions(raw.Text), sound: refuseLines(raw.Text, 1) == nil,
 		ends: endsSection(raw.Text), lines: int32(strings.Count(raw.Text, "\n")), learnt: new(facts),
 	}
 	if s.Kind == "defaults" {
@@ -79,6 +80,7 @@ type Index struct {
 	conditional bool
 	sound       bool
 	size        int
+	others      []int // sections that are no backends
 
 	byKey func() (numbered []*Section, at map[Key]int)
 	lines func() []int32 // line on which each section begins
@@ -99,6 +101,9 @@ func newIndex(list []*Section) *Index {
 	for i, s := range list {
 		x.size += len(s.Text)
 		x.conditional, x.sound = x.conditional || s.conditional, x.sound && s.sound
+		if !s.backend {
+			x.others = append(x.others, i)
+		}
 		if s.proxy {
 			list[i] = s.in(above, s.Name, 0)
 			continue
@@ -298,6 +303,13 @@ func (x *Index) Lines() []Line {
 		lines = append(lines, x.List[i].Lines()...)
 	}
 	return lines
+}
+
+// OthersAbove returns how many sections of other kinds than backend stand above section i of
+// the list.
+func (x *Index) OthersAbove(i int) int {
+	n, _ := slices.BinarySearch(x.others, i)
+	return n
 }
 
 // Conditional reports whether the text has conditional blocks (configuration

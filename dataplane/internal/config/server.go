@@ -13,7 +13,7 @@ type Server struct {
 	Name     string
 	Args     []string            // the address, then all words
 	Options  map[string][]string // values by keyword; a keyword without a value has an empty one
-	Fixed    []string            // keywords in their order, except those that change at runtime
+	Keywords []string            // in their order, except disabled and enabled
 	Defaults []string            // keywords from a default-server
 }
 
@@ -62,9 +62,7 @@ func ParseServer(words []string, defaults ...string) (Server, bool) {
 			s.Options["state"] = []string{keyword} // the last one counts
 			continue
 		}
-		if keyword != "weight" && keyword != "maxconn" {
-			s.Fixed = append(s.Fixed, keyword)
-		}
+		s.Keywords = append(s.Keywords, keyword)
 		switch keyword {
 		case "weight", "maxconn", "minconn":
 			s.Options[keyword] = []string{value} // the last one counts
@@ -78,6 +76,9 @@ func ParseServer(words []string, defaults ...string) (Server, bool) {
 // Has reports whether the line has a keyword.
 func (s *Server) Has(keyword string) bool { _, ok := s.Options[keyword]; return ok }
 
+// Disabled reports whether the server starts in maintenance.
+func (s *Server) Disabled() bool { return s.Value("state") == "disabled" }
+
 // Value returns the field of that name as a plan shows it: "" if the line does not have it,
 // "yes" if it takes no value.
 func (s *Server) Value(field string) string {
@@ -90,25 +91,9 @@ func (s *Server) Value(field string) string {
 	return strings.Join(s.Options[field], ", ")
 }
 
-// ServerFields returns the names of all fields of both servers. The fields that may change at
-// runtime come first, then the others by name.
-func ServerFields(a, b *Server) []string {
-	fields := []string{"address", "weight", "maxconn", "state"}
-	var others []string
-	for _, s := range []*Server{a, b} {
-		for name := range s.Options {
-			if !slices.Contains(fields, name) && !slices.Contains(others, name) {
-				others = append(others, name)
-			}
-		}
-	}
-	slices.Sort(others)
-	return append(fields, others...)
-}
-
 // Ordered reports whether one keyword undoes another one, so that their order counts.
 func (s *Server) Ordered() bool {
-	return slices.ContainsFunc(s.Fixed, func(w string) bool {
+	return slices.ContainsFunc(s.Keywords, func(w string) bool {
 		return strings.HasPrefix(w, "no-") || strings.HasPrefix(w, "force-") || w == "non-stick" || w == "agent-addr"
 	})
 }
@@ -119,7 +104,7 @@ func (s *Server) CheckElsewhere() bool { return s.Has("port") || s.Has("addr") }
 
 // SendsProxy reports whether the traffic starts with a PROXY header.
 func (s *Server) SendsProxy() bool {
-	return slices.ContainsFunc(s.Fixed, func(w string) bool { return strings.HasPrefix(w, "send-proxy") })
+	return slices.ContainsFunc(s.Keywords, func(w string) bool { return strings.HasPrefix(w, "send-proxy") })
 }
 
 // Literal returns the address of a server if it is an IP address with a port. The runtime

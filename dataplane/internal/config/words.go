@@ -5,6 +5,9 @@ import (
 	"hash/maphash"
 	"math/bits"
 	"slices"
+	"strings"
+
+	"github.com/hapticsdk/haptic/internal/haproxycfg"
 )
 
 // wordSet is a set of words such as the names of backends. It may wrongly report that it has
@@ -81,31 +84,70 @@ func (set wordSet) has(w Word) bool {
 	return true
 }
 
-// sums returns short hashes of the words of the section. It skips servers that track no other
-// server.
+// sums returns short hashes of the words of the section, except of its name and of the names of
+// its servers. It skips servers that name no other server.
 func (s *Section) sums() []uint32 {
 	sums := s.learnt.sums.Load()
 	if sums == nil {
 		sums = new([]uint32)
-		eachWord([]byte(s.Text), func(line []byte) []byte {
-			line = bytes.TrimLeft(line, " \t")
-			if bytes.HasPrefix(line, []byte("#")) || bytes.HasPrefix(line, []byte("server ")) && !bytes.Contains(line, []byte("track")) {
-				return nil
-			}
-			return line
-		}, func(sum uint64) { *sums = append(*sums, uint32(sum)) })
+		n := -1
+		for line := range strings.Lines(s.Text) {
+			n++
+			eachName(strings.TrimLeft(line, " \t"), n == s.comments && s.Kind != "", func(sum uint64) { *sums = append(*sums, uint32(sum)) })
+		}
 		*sums = slices.Clip(*sums)
 		s.learnt.sums.Store(sums)
 	}
 	return *sums
 }
 
-// MayName reports whether a line of the section may have a word. It skips servers that track
+// eachName yields the words of a line that may name something: the parts of words with
+// colons, and what quotes and backslashes hide, too.
+func eachName(line string, header bool, yield func(sum uint64)) {
+	quoted, server := strings.ContainsAny(line, "\"'\\"), isServer(line)
+	if strings.HasPrefix(line, "#") || server && !quoted && !strings.Contains(line, "track") && strings.IndexByte(line, '(') < 0 {
+		return
+	}
+	all := func(text string) {
+		eachWord([]byte(text), wholeLine, yield)
+		if strings.IndexByte(text, ':') >= 0 {
+			eachWord([]byte(strings.ReplaceAll(text, ":", " ")), wholeLine, yield)
+		}
+	}
+	words, err := []string(nil), error(nil)
+	if quoted || server || header {
+		words, err = haproxycfg.Fields(line)
+	}
+	if (server || header) && err == nil && len(words) > 1 {
+		words = slices.Delete(words, 1, 2)
+	} else {
+		all(line)
+	}
+	if decoded := strings.Join(words, " "); decoded != "" {
+		all(decoded)
+		all(Unquoted(decoded)) // an argument of a sample fetch may have quotes of its own
+	}
+}
+
+func wholeLine(line []byte) []byte { return line }
+
+// quotes removes quotes and backslashes.
+var quotes = strings.NewReplacer(`"`, "", "'", "", `\`, "")
+
+// Unquoted returns a line without quotes and backslashes: m'.map' is m.map.
+func Unquoted(line string) string {
+	if !strings.ContainsAny(line, "\"'\\") {
+		return line
+	}
+	return quotes.Replace(line)
+}
+
+// MayName reports whether a line of the section may have a word. It skips servers that name
 // no other server.
 func (s *Section) MayName(w Word) bool { return w.parts || slices.Contains(s.sums(), uint32(w.sum)) }
 
-// Naming returns the sections that may have one of the words. It reads each section once. The
-// name of a backend in its own section does not count.
+// Naming returns the sections that may have one of the words, apart from their own names. It
+// reads each section once.
 func (x *Index) Naming(words []Word) (naming []*Section) {
 	wanted := make(map[uint32]bool, len(words))
 	var tells [1 << 14]bool // a cheap filter: most words differ in it
@@ -117,7 +159,7 @@ func (x *Index) Naming(words []Word) (naming []*Section) {
 	}
 	for _, s := range x.List {
 		for _, sum := range s.sums() {
-			if tells[sum%uint32(len(tells))] && wanted[sum] && (s.Kind != "backend" || sum != uint32(NewWord(s.Name).sum)) {
+			if tells[sum%uint32(len(tells))] && wanted[sum] {
 				naming = append(naming, s)
 				break
 			}
@@ -137,7 +179,7 @@ func (c *Config) MayName(file int, w Word) bool {
 			words = make(wordSet, bytes.Count(content, []byte("\n"))/3+1)
 			eachWord(content, mapValue, words.add)
 		} else {
-			words = wordsIn(content, func(line []byte) []byte { return line })
+			words = wordsIn(content, wholeLine)
 		}
 		set = &words
 		c.facts[file].words.Store(set)

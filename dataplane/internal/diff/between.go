@@ -11,24 +11,29 @@ import (
 // It returns the rest of both, and the common end. It cuts nothing if a common line has a key
 // that also stands between.
 func between(old, now []byte, parse func([]byte) []config.MapEntry) (from, to, end []byte) {
-	head := commonHead(old, now)
-	head = bytes.LastIndexByte(old[:head], '\n') + 1
-	from, to = old[head:], now[head:]
+	from, to, head, end := changedLines(old, now)
+	keys := make(map[string]bool)
+	for _, e := range append(parse(from), parse(to)...) {
+		keys[e.Key] = true
+	}
+	if hasKey(head, keys, parse) || hasKey(end, keys, parse) {
+		return old, now, nil
+	}
+	return from, to, end
+}
+
+// changedLines cuts off the common lines at the beginning and the end of two texts. It returns
+// the rest of both, and what it cut off.
+func changedLines(old, now []byte) (from, to, head, end []byte) {
+	n := bytes.LastIndexByte(old[:commonHead(old, now)], '\n') + 1
+	from, to, head = old[n:], now[n:], old[:n]
 	tail := commonTail(from, to)
 	end = from[len(from)-tail:]
 	end = end[bytes.IndexByte(end, '\n')+1:] // its first line may be incomplete
 	if tail > 0 && !bytes.HasSuffix(end, []byte("\n")) {
 		end = nil
 	}
-	from, to = from[:len(from)-len(end)], to[:len(to)-len(end)]
-	keys := make(map[string]bool)
-	for _, e := range append(parse(from), parse(to)...) {
-		keys[e.Key] = true
-	}
-	if hasKey(old[:head], keys, parse) || hasKey(end, keys, parse) {
-		return old, now, nil
-	}
-	return from, to, end
+	return from[:len(from)-len(end)], to[:len(to)-len(end)], head, end
 }
 
 const block = 4096

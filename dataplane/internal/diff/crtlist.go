@@ -21,26 +21,26 @@ func (d *difference) listChanges(old, now config.File) {
 	}
 	reason := d.whyNotList(now, before, after)
 	rest := func(e haproxycfg.ListEntry) string { return strings.Join(e[min(1, len(e)):], " ") }
-	note := func(r rank, action change.Action, verb change.Verb, e, from, to haproxycfg.ListEntry) {
+	note := func(r rank, action change.Action, e, from, to haproxycfg.ListEntry) {
 		step := change.Step{Action: action, Kind: "crt-list entry", Parent: "crt-list " + now.Name, Name: e.Certificate(), Impact: change.Runtime}
 		f := change.Field{Name: "filters", Old: rest(from), New: rest(to)}
 		if f.Old != f.New {
 			step.Fields = []change.Field{f}
 		}
-		step.Do = &change.Do{Verb: verb, File: now, Entry: e}
+		step.Do = &change.ChangeListEntry{Action: action, File: now, Entry: e}
 		step.Needs(reason)
 		d.add(r, step)
 	}
 	for _, e := range after {
 		if entry, ok := was[e.Certificate()]; !ok {
-			note(rankList, change.Create, change.AddListEntry, e, nil, e)
+			note(rankList, change.Create, e, nil, e)
 		} else if !slices.Equal(entry, e) {
-			note(rankList, change.Update, change.SetListEntry, e, entry, e)
+			note(rankList, change.Update, e, entry, e)
 		}
 	}
 	for _, e := range before {
 		if _, ok := is[e.Certificate()]; !ok {
-			note(rankListGone, change.Delete, change.DeleteListEntry, e, e, nil)
+			note(rankListGone, change.Delete, e, e, nil)
 		}
 	}
 	if from, to := kept(certificatesOf(before), certificatesOf(after)); !slices.Equal(from, to) {

@@ -22,7 +22,7 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 	if ordered && (!slices.Equal(was, is) || len(is) < len(after.keys) && len(parse(end)) > 0) { // here all keys count
 		before, after = newEntries(parse(old.Content)), newEntries(parse(now.Content))
 	}
-	do := &change.Do{Verb: change.ChangeEntries, File: now}
+	do := &change.ChangeEntries{File: now}
 	isMap := now.Kind == config.Map
 	kind, parent := "acl entry", string(now.Kind)+" "+now.Name
 	if isMap {
@@ -80,7 +80,7 @@ func (d *difference) entries(old, now config.File, parse func([]byte) []config.M
 
 // orderOfEntries returns a step if entries that stay change places. At runtime, new entries
 // come at the end.
-func orderOfEntries(do *change.Do, now config.File, before, after *entries) []change.Step {
+func orderOfEntries(do *change.ChangeEntries, now config.File, before, after *entries) []change.Step {
 	was, is := kept(before.keys, after.keys)
 	do.Whole = do.Whole || !slices.Equal(was, after.keys[:len(was)])
 	if slices.Equal(was, is) {

@@ -59,7 +59,7 @@ func (d *difference) fileComes(f config.File) {
 	step, refs := fileStep(change.Create, f), d.is.of(f)
 	switch {
 	case f.Kind == config.Certificate && refs.onlyList():
-		d.told(step, &change.Do{Verb: change.NewCertificate, File: f})
+		d.told(step, &change.NewCertificate{File: f}, f)
 		return
 	case f.Kind == config.Certificate && d.is.folder:
 		step.Needs(whyFolder)
@@ -75,7 +75,7 @@ func (d *difference) fileGoes(f config.File) {
 	case d.is.of(f).any():
 		step.Needs("the configuration still refers to it")
 	case f.Kind == config.Certificate && d.was.of(f).onlyList():
-		step.Impact, step.Do = change.Runtime, &change.Do{Verb: change.DeleteCertificate, File: f}
+		step.Impact, step.Do = change.Runtime, &change.DeleteCertificate{File: f}
 		step.Needs(d.target.WhyNot(step.Kind, step.Action, ""))
 	case f.Kind == config.Certificate && d.was.folder:
 		step.Needs(whyFolder)
@@ -102,11 +102,11 @@ func (d *difference) fileChanges(old, now config.File) {
 		d.entries(old, now, config.ParsePatterns, false)
 		return
 	case now.Kind == config.Certificate && (was.crt || was.inList):
-		d.told(step, &change.Do{Verb: change.SetCertificate, File: now})
+		d.told(step, &change.SetCertificate{File: now}, now)
 		return
 	case was == usage{ca: true} && was == is:
 		step.Kind = string(config.CA)
-		d.told(step, &change.Do{Verb: change.SetCA, File: now})
+		d.told(step, &change.SetCA{File: now}, now)
 		return
 	case now.Kind == config.CRTList && was.list && is.list:
 		d.listChanges(old, now)
@@ -124,10 +124,10 @@ func (d *difference) fileChanges(old, now config.File) {
 }
 
 // told adds the change of a whole file by one command.
-func (d *difference) told(step change.Step, do *change.Do) {
+func (d *difference) told(step change.Step, do change.Do, f config.File) {
 	step.Impact, step.Do = change.Runtime, do
 	step.Needs(d.target.WhyNot(step.Kind, step.Action, ""))
-	if step.Do != nil && len(do.File.Content) > haproxyctl.MaxPayload-512 { // with room for the path
+	if step.Do != nil && len(f.Content) > haproxyctl.MaxPayload-512 { // with room for the path
 		step.Needs("the file does not fit into a runtime command")
 	}
 	d.add(rankFile, step)

@@ -21,7 +21,7 @@ func asLoaded(s *config.Section, p *change.Process, count int) bool {
 		return false
 	}
 	for line := range strings.Lines(s.Text) {
-		keyword, rest := nextWord(line)
+		keyword, rest := config.CutWord(line)
 		if !strings.HasPrefix(keyword, "server") {
 			continue
 		}
@@ -40,8 +40,8 @@ func plainServer(line string) (name string, is change.ServerState, ok bool) {
 	if strings.ContainsAny(line, "\"'\\#$") {
 		return "", is, false
 	}
-	name, line = nextWord(line)
-	address, line := nextWord(line)
+	name, line = config.CutWord(line)
+	address, line := config.CutWord(line)
 	is = change.ServerState{Weight: 1, State: change.Ready}
 	var err error
 	if is.Address, err = netip.ParseAddrPort(address); err != nil {
@@ -50,31 +50,21 @@ func plainServer(line string) (name string, is change.ServerState, ok bool) {
 	weighed := false
 	for line != "" {
 		var word string
-		switch word, line = nextWord(line); word {
+		switch word, line = config.CutWord(line); word {
 		case "", "check":
 		case "disabled":
 			is.State = change.Maint
 		case "weight":
-			word, line = nextWord(line)
+			word, line = config.CutWord(line)
 			if is.Weight, err = strconv.Atoi(word); err != nil || weighed {
 				return "", is, false
 			}
 			weighed = true
 		case "maxconn":
-			_, line = nextWord(line)
+			_, line = config.CutWord(line)
 		default:
 			return "", is, false
 		}
 	}
 	return name, is, true
-}
-
-// nextWord cuts off the first word of a line.
-func nextWord(line string) (word, rest string) {
-	const blanks = " \t\r\n"
-	line = strings.TrimLeft(line, blanks)
-	if i := strings.IndexAny(line, blanks); i >= 0 {
-		return line[:i], line[i:]
-	}
-	return line, ""
 }

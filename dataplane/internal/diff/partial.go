@@ -70,14 +70,10 @@ func (p *part) servers(s *config.Section, steps map[string]*change.Step) string 
 			return ""
 		}
 		set := make(map[string]string)
-		for _, setting := range step.Do.Set {
-			set[setting.Row.Field] = setting.Value
-		}
-		switch set["state"] {
-		case change.Ready:
-			set["state"] = "enabled"
-		case change.Maint:
-			set["state"] = "disabled"
+		if do, ok := step.Do.(*change.SetServer); ok {
+			for _, setting := range do.Set {
+				set[setting.Row.Field] = setting.Written()
+			}
 		}
 		return withValues(line, set)
 	})
@@ -162,13 +158,14 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 			files[id] = w
 		}
 		w.waits = w.waits || s.Impact == change.Reload
-		if s.Do == nil || s.Do.Verb != change.ChangeEntries {
+		do, ok := s.Do.(*change.ChangeEntries)
+		if !ok {
 			continue
 		}
-		for _, e := range s.Do.Entries {
+		for _, e := range do.Entries {
 			if e.Action != change.Delete && leads(e.Value) {
 				w.keys[e.Key] = true
-				w.waits = w.waits || s.Do.Whole
+				w.waits = w.waits || do.Whole
 			}
 		}
 	}

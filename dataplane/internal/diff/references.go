@@ -14,6 +14,7 @@ import (
 type usage struct {
 	mapped   bool // by a map converter, or an ACL that reads a map
 	ordered  bool // by a converter that takes the first matching entry
+	typed    bool // by a converter, or an ACL, that does not take any text as key and as value
 	patterns bool // by an ACL that reads patterns
 	crt      bool // by "crt"
 	inList   bool // in a crt-list
@@ -97,6 +98,7 @@ func (r *references) read(in config.FileKind, text string, names map[string]bool
 		if config.IsComment(line) {
 			continue
 		}
+		line = config.Unquoted(line)
 		config.Words(line, func(start, end int) {
 			name := line[start:end]
 			if names[name] {
@@ -127,7 +129,7 @@ func (r *references) folders(m *config.Mentions) {
 func newMention(in config.FileKind, line string, at int) mention {
 	path := strings.LastIndexAny(line[:at], " \t\"'(,=@") + 1
 	word := strings.LastIndexAny(line[:path], " \t") + 1
-	m := mention{in: in, line: line, lead: line[:path], before: strings.TrimLeft(line[word:path], `"'`), absolute: line[path] == '/'}
+	m := mention{in: in, line: line, lead: line[:path], before: line[word:path], absolute: line[path] == '/'}
 	if words := strings.Fields(line[:word]); len(words) > 0 {
 		m.previous = words[len(words)-1]
 	}
@@ -146,11 +148,15 @@ func (r *references) of(f config.File) usage {
 
 var (
 	// call matches the function around a path: "map_beg" in "%[path,map_beg(".
-	call = regexp.MustCompile(`(\w+)\(["'\\]*$`)
+	call = regexp.MustCompile(`(\w+)\($`)
 
 	// unorderedMap matches the converters that look up their key in a tree. The order of the
 	// entries has no meaning for them (configuration manual, "map").
 	unorderedMap = regexp.MustCompile(`^map(_(str|beg|ip)(_\w*)?)?$`)
+
+	// stringMap matches the converters that take any text as key and as value (configuration
+	// manual, section 7.3.1). Others need expressions, addresses or numbers.
+	stringMap = regexp.MustCompile(`(^|[,\[])map(_(str|beg|sub|dir|dom|end)(_str)?)?\($`)
 )
 
 // add notes the usage of a file of that kind by a mention.
@@ -175,8 +181,9 @@ func (u *usage) add(kind config.FileKind, m mention) {
 	case kind == config.Map && strings.HasPrefix(converter, "map"):
 		u.mapped = true
 		u.ordered = u.ordered || !unorderedMap.MatchString(converter)
+		u.typed = u.typed || !stringMap.MatchString(m.before)
 	case kind == config.Map && m.previous == "-f" && readsMap:
-		u.mapped = true
+		u.mapped, u.typed = true, true
 	case kind == config.General && m.previous == "-f" && m.before == "" && !readsMap:
 		u.patterns = true
 	case isBundle && (m.previous == "ca-file" || m.previous == "ca-verify-file"):

@@ -2,10 +2,8 @@ package diff
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -94,7 +92,7 @@ func runningServers(b *backend, p *change.Process, names []string) string {
 		if !ok {
 			return ""
 		}
-		if set := told(&b.servers[b.byName[name]], state); len(set) > 0 {
+		if set := change.Drifted(&b.servers[b.byName[name]], state); len(set) > 0 {
 			return withValues(line, set)
 		}
 		return line
@@ -111,26 +109,6 @@ func runningServers(b *backend, p *change.Process, names []string) string {
 		}
 	}
 	return text
-}
-
-// told returns the fields in which the process differs from the line of a server.
-func told(s *config.Server, state change.ServerState) map[string]string {
-	set := make(map[string]string)
-	if address, ok := s.Literal(); ok && state.Address.IsValid() && state.Address != address {
-		set["address"] = state.Address.String()
-	}
-	if n, err := strconv.Atoi(cmp.Or(s.Value("weight"), "1")); err == nil && n != state.Weight && !s.Has("agent-check") && state.Weight >= 0 {
-		set["weight"] = strconv.Itoa(state.Weight)
-	}
-	disabled := s.Value("state") == "disabled"
-	switch {
-	case s.Has("track") || state.State == "":
-	case !disabled && state.State != change.Ready:
-		set["state"] = "disabled"
-	case disabled && state.State != change.Maint:
-		set["state"] = "enabled"
-	}
-	return set
 }
 
 // runningFiles returns the files with their contents in the process.

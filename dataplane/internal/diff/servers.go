@@ -135,35 +135,36 @@ func (b *backend) ref(server string) change.ServerRef {
 
 func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 	step := is.step(change.Update, now.Name)
-	step.Do = &change.Do{Verb: change.SetServer, Ref: is.ref(now.Name), Server: now}
+	do := &change.SetServer{Ref: is.ref(now.Name), Server: now}
+	step.Do = do
 	reason := ""
-	c := &change.ServerChange{Old: old, New: now, Balance: is.balance}
-	for _, name := range config.ServerFields(old, now) {
-		from, to := shownValue(old, name), shownValue(now, name)
+	c := &change.ServerChange{Old: old, New: now, Was: was.balance, Balance: is.balance}
+	for _, name := range change.ServerFields(old, now) {
+		from, to := change.ShownValue(old, name), change.ShownValue(now, name)
 		if from == to {
 			continue
 		}
 		step.Fields = append(step.Fields, change.Field{Name: name, Old: config.RedactValue(from, name), New: config.RedactValue(to, name)})
-		setting, why := d.setting(was, c, name)
+		setting, why := d.setting(c, name)
 		reason = cmp.Or(reason, why)
-		step.Do.Set = append(step.Do.Set, setting)
+		do.Set = append(do.Set, setting)
 	}
-	if reason == "" && now.Ordered() && !slices.Equal(old.Fixed, now.Fixed) {
+	if reason == "" && now.Ordered() && !slices.Equal(change.Fixed(old), change.Fixed(now)) {
 		step.Fields = append(step.Fields, change.Field{Name: Line, Old: strings.Join(haproxycfg.RedactWords(old.Args), " "), New: strings.Join(haproxycfg.RedactWords(now.Args), " ")})
 		reason = "the order of its keywords changed"
 	}
 	if len(step.Fields) == 0 {
 		return
 	}
-	step.Needs(cmp.Or(reason, whyNoName(step.Do.Ref)))
+	step.Needs(cmp.Or(reason, whyNoName(do.Ref)))
 	if step.Do != nil && d.target.Transport == change.API {
-		step.Do.Beside = cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), d.whyNotAddable(is, now), d.whyNamed(was, is, now.Name)) == ""
+		do.Beside = cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), d.whyNotAddable(is, now), d.whyNamed(was, is, now.Name)) == ""
 	}
 	d.add(rankServer, step)
 }
 
 // setting returns the new value of a field, or why the field changes only at a reload.
-func (d *difference) setting(was *backend, c *change.ServerChange, name string) (s change.Setting, why string) {
+func (d *difference) setting(c *change.ServerChange, name string) (s change.Setting, why string) {
 	row := change.FieldRow(name)
 	if row == nil {
 		return s, fmt.Sprintf("%s of a server can change only at a reload", name)
@@ -172,26 +173,7 @@ func (d *difference) setting(was *backend, c *change.ServerChange, name string) 
 		return s, why
 	}
 	value, why := row.Value(c)
-	if why == "" && name == "weight" && was.balance != c.Balance {
-		why = whyOtherBalance
-	}
 	return change.Setting{Row: row, Value: value}, why
-}
-
-const whyOtherBalance = "the balance changes as well"
-
-// shownValue returns the value of a field in a form that can be compared.
-func shownValue(s *config.Server, field string) string {
-	value := s.Value(field)
-	switch field {
-	case "address":
-		if a, ok := s.Literal(); ok {
-			return a.String()
-		}
-	case "state":
-		return cmp.Or(value, "enabled")
-	}
-	return value
 }
 
 // whyNoName says why a runtime command cannot name a server.
@@ -215,13 +197,13 @@ func whyNoCommand(words ...string) string {
 func (d *difference) serverComes(was, is *backend, s *config.Server) {
 	step := is.step(change.Create, s.Name)
 	step.Fields = []change.Field{{Name: "address", New: s.Args[0]}}
-	for _, name := range config.ServerFields(s, s)[1:] {
+	for _, name := range change.ServerFields(s, s)[1:] {
 		if value := s.Value(name); value != "" {
 			step.Fields = append(step.Fields, change.Field{Name: name, New: config.RedactValue(value, name)})
 		}
 	}
-	step.Do = &change.Do{Verb: change.AddServer, Ref: is.ref(s.Name), Server: s}
-	step.Needs(cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), whyNoName(step.Do.Ref), d.whyNotAddable(is, s)))
+	step.Do = &change.AddServer{Ref: is.ref(s.Name), Server: s}
+	step.Needs(cmp.Or(d.target.WhyNot("server", change.Create, ""), whyFixed(was, is), whyNoName(is.ref(s.Name)), d.whyNotAddable(is, s)))
 	d.add(rankServer, step)
 }
 
@@ -276,7 +258,7 @@ func whyFixed(was, is *backend) string {
 		return fmt.Sprintf("balance %s depends on the list of servers", is.balance.Algorithm)
 	}
 	if was.balance != is.balance {
-		return whyOtherBalance
+		return change.OtherBalance
 	}
 	return ""
 }
@@ -284,8 +266,8 @@ func whyFixed(was, is *backend) string {
 func (d *difference) serverGoes(was, is *backend, s *config.Server) {
 	step := is.step(change.Delete, s.Name)
 	step.Fields = []change.Field{{Name: "address", Old: s.Args[0]}}
-	step.Do = &change.Do{Verb: change.DeleteServer, Ref: is.ref(s.Name)}
-	reason := cmp.Or(d.target.WhyNot("server", change.Delete, ""), whyFixed(was, is), whyNoName(step.Do.Ref))
+	step.Do = &change.DeleteServer{Ref: is.ref(s.Name)}
+	reason := cmp.Or(d.target.WhyNot("server", change.Delete, ""), whyFixed(was, is), whyNoName(is.ref(s.Name)))
 	if reason == "" {
 		reason = d.whyNamed(was, is, s.Name)
 	}

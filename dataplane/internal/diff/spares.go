@@ -79,7 +79,7 @@ func (d *difference) spareChanges(s *config.Section, since int) {
 
 func disabled(l config.Line) bool {
 	s, ok := config.ParseServer(l.Words)
-	return ok && s.Value("state") == "disabled"
+	return ok && s.Disabled()
 }
 
 const (
@@ -92,10 +92,10 @@ const (
 func (d *difference) backendComes(s *config.Section) change.Step {
 	step := sectionStep(change.Create, s)
 	step.Section = s.Key()
-	do, whyNot := d.makes(s)
-	if do != nil {
-		step.Impact, step.Do, step.Ahead = change.Runtime, do, true
-		step.Fields = []change.Field{{Name: "defaults", New: do.From}}
+	made, whyNot := d.makes(s)
+	if made != nil {
+		step.Impact, step.Do, step.Ahead = change.Runtime, made, true
+		step.Fields = []change.Field{{Name: "defaults", New: made.From}}
 		return step
 	}
 	switch why := d.whyNoOtherName(s); {
@@ -139,7 +139,7 @@ func (d *difference) fromDefaults(x *config.Index, s *config.Section) bool {
 // makes returns the change by which HAProxy makes a new backend from its defaults. Otherwise
 // it returns nil, and why HAProxy cannot make the backend. The reason is "" for other kinds
 // of backends.
-func (d *difference) makes(s *config.Section) (do *change.Do, why string) {
+func (d *difference) makes(s *config.Section) (do *change.MakeBackend, why string) {
 	if d.target.Names.Has(s.Name) || !d.fromDefaults(d.desired.Index(), s) {
 		return nil, ""
 	}
@@ -154,7 +154,7 @@ func (d *difference) makes(s *config.Section) (do *change.Do, why string) {
 	case d.otherHas(s.Name):
 		why = "another section has its name"
 	default:
-		do = &change.Do{Verb: change.MakeBackend, From: from, Mode: mode, Name: change.Name{Backend: s.Name, Process: s.Name}}
+		do = &change.MakeBackend{Backend: s.Name, From: from, Mode: mode}
 		if do.Servers, why = d.serversTold(s, s, nil, s.Lines()); why == "" {
 			why = whyNoCommand(s.Name, from)
 		}
@@ -206,7 +206,7 @@ func (d *difference) fitting(s *config.Section) []*spare {
 }
 
 // takes returns the change by which a new backend takes a spare one, or why it cannot.
-func (d *difference) takes(want, one *spare) (do *change.Do, why string) {
+func (d *difference) takes(want, one *spare) (do *change.TakeBackend, why string) {
 	s := want.section
 	switch {
 	case !one.like(want):
@@ -223,13 +223,13 @@ func (d *difference) takes(want, one *spare) (do *change.Do, why string) {
 	if why != "" {
 		return nil, why
 	}
-	return &change.Do{Verb: change.TakeBackend, Name: change.Name{Backend: s.Name, Process: one.process}, Servers: servers,
+	return &change.TakeBackend{Name: change.Name{Backend: s.Name, Process: one.process}, Servers: servers,
 		Publish: one.process == s.Name && d.target.WhyNot(change.BackendFromDefaults, change.Create, "") == ""}, ""
 }
 
 // serversTold returns the changes that give a backend of the process the servers of another
 // one, or why that is not possible.
-func (d *difference) serversTold(have, want *config.Section, before, after []config.Line) (dos []*change.Do, why string) {
+func (d *difference) serversTold(have, want *config.Section, before, after []config.Line) (dos []change.Do, why string) {
 	sub := &difference{current: d.current, desired: d.desired, target: d.target, named: d.named}
 	ok := sub.servers(have, want, before, after)
 	d.named = sub.named
@@ -271,13 +271,12 @@ const maxGone = 256
 func (d *difference) backendGoes(s *config.Section) change.Step {
 	step := sectionStep(change.Delete, s)
 	do, why := d.leaves(s)
-	if step.Impact, step.Do = change.Runtime, do; why != "" {
-		step.Needs(why)
-	}
+	step.Impact, step.Do = change.Runtime, do
+	step.Needs(why)
 	return step
 }
 
-func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
+func (d *difference) leaves(s *config.Section) (do *change.LeaveBackend, why string) {
 	process := d.target.Names.InProcess(s.Name)
 	publish := process == s.Name && d.fromDefaults(d.current.Index(), s) && whyNoCommand(s.Name) == "" &&
 		d.target.WhyNot(change.BackendFromDefaults, change.Delete, "") == ""
@@ -300,11 +299,11 @@ func (d *difference) leaves(s *config.Section) (do *change.Do, why string) {
 		return nil, why
 	}
 	d.gone++
-	do = &change.Do{Verb: change.LeaveBackend, Name: change.Name{Backend: s.Name, Process: process}, Publish: publish}
+	do = &change.LeaveBackend{Name: change.Name{Backend: s.Name, Process: process}, Publish: publish}
 	for i := range b.servers {
-		if ref := b.ref(b.servers[i].Name); b.servers[i].Value("state") != "disabled" {
+		if ref := b.ref(b.servers[i].Name); !b.servers[i].Disabled() {
 			set := change.Setting{Row: change.FieldRow("state"), Value: change.Maint}
-			do.Servers = append(do.Servers, &change.Do{Verb: change.SetServer, Ref: ref, Set: []change.Setting{set}})
+			do.Servers = append(do.Servers, &change.SetServer{Ref: ref, Set: []change.Setting{set}})
 			why = cmp.Or(why, whyNoName(ref))
 		}
 	}

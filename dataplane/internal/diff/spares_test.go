@@ -28,8 +28,13 @@ func backendOf(name, server string) string {
 func impacts(steps []change.Step) (s []string) {
 	for i := range steps {
 		text := fmt.Sprintf("%s %s %d", steps[i].Action, steps[i].Name, steps[i].Impact)
-		if steps[i].Do != nil && steps[i].Do.Name.Process != "" {
-			text += " " + steps[i].Do.Name.Process
+		switch do := steps[i].Do.(type) {
+		case *change.TakeBackend:
+			text += " " + do.Name.Process
+		case *change.LeaveBackend:
+			text += " " + do.Name.Process
+		case *change.MakeBackend:
+			text += " " + do.Backend
 		}
 		s = append(s, text)
 	}
@@ -103,21 +108,21 @@ func TestCompareMakesBackends(t *testing.T) {
 			require.Contains(t, steps[0].Reason, c.why)
 			require.Equal(t, c.why == "", steps[0].Impact == change.Runtime)
 			if c.why == "" {
-				require.Equal(t, change.MakeBackend, steps[0].Do.Verb)
-				require.Equal(t, "of-all", steps[0].Do.From)
-				require.Equal(t, "http", steps[0].Do.Mode)
+				do := steps[0].Do.(*change.MakeBackend)
+				require.Equal(t, "of-all", do.From)
+				require.Equal(t, "http", do.Mode)
 				steps = Compare(to, from, c.target)
 				require.Len(t, steps, 1)
-				require.True(t, steps[0].Do.Publish)
+				require.True(t, steps[0].Do.(*change.LeaveBackend).Publish)
 			}
 		})
 	}
 	spare := spareHead + named + "backend haptic-spare-0\n"
-	for target, verb := range map[change.Target]change.Verb{v34: change.MakeBackend, v32: change.TakeBackend} {
+	for target, do := range map[change.Target]change.Do{v34: &change.MakeBackend{}, v32: &change.TakeBackend{}} {
 		steps := Compare(configOf(t, spare), configOf(t, spare+made("a")), target)
-		require.Equal(t, verb, steps[0].Do.Verb)
+		require.IsType(t, do, steps[0].Do)
 		steps = Compare(configOf(t, spare+made("a")), configOf(t, spare), target)
-		require.Equal(t, verb == change.MakeBackend, steps[0].Do.Publish)
+		require.Equal(t, target == v34, steps[0].Do.(*change.LeaveBackend).Publish)
 	}
 }
 

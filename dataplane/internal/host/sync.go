@@ -270,7 +270,7 @@ func (s *syncing) run(ctx context.Context) (err error) {
 // connections. HAProxy would refuse it, and the refusal would hold up all other runtime
 // changes.
 func (s *syncing) holdReturning(ctx context.Context) error {
-	returning := slices.DeleteFunc(change.Tells(s.steps), func(do *change.Do) bool { return !s.returns(do) })
+	returning := slices.DeleteFunc(change.Tells(s.steps), func(do change.Do) bool { return !s.returns(do) })
 	if len(returning) == 0 || s.conn == nil {
 		return nil
 	}
@@ -290,9 +290,12 @@ func (s *syncing) holdReturning(ctx context.Context) error {
 }
 
 // returns reports whether a change adds a server that has not gone yet.
-func (s *syncing) returns(do *change.Do) bool {
-	_, leaves := s.h.leaving[do.Ref]
-	return do.Verb == change.AddServer && leaves || slices.ContainsFunc(do.Servers, s.returns)
+func (s *syncing) returns(do change.Do) bool {
+	if add, ok := do.(*change.AddServer); ok {
+		_, leaves := s.h.leaving[add.Ref]
+		return leaves
+	}
+	return slices.ContainsFunc(change.ServersOf(do), s.returns)
 }
 
 // leave leaves all steps, and adds a reload for that reason.

@@ -57,7 +57,7 @@ func (h *Host) knows(pid int) bool { return pid == h.worker && h.running != nil 
 // HAProxy, or reloads if HAProxy does not show them. If the host ends, so does HAProxy, and
 // starts with the old files. If HAProxy restarts in between, it has another process id. The
 // end of byCommands or the next Sync notices that.
-func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why string, err error) {
+func (s *syncing) byCommands(ctx context.Context, tells []change.Do) (why string, err error) {
 	h := s.h
 	told := len(tells) > 0 || len(h.leaving) > 0 && s.conn != nil
 	if told {
@@ -96,9 +96,10 @@ func (s *syncing) byCommands(ctx context.Context, tells []*change.Do) (why strin
 }
 
 // shows reports whether the next process can read all these changes back from HAProxy.
-func shows(tells []*change.Do) bool {
-	return !slices.ContainsFunc(tells, func(do *change.Do) bool {
-		return do.Verb != change.SetServer || slices.ContainsFunc(do.Set, func(set change.Setting) bool { return set.Row.Loaded == nil })
+func shows(tells []change.Do) bool {
+	return !slices.ContainsFunc(tells, func(do change.Do) bool {
+		set, ok := do.(*change.SetServer)
+		return !ok || slices.ContainsFunc(set.Set, func(set change.Setting) bool { return set.Row.Loaded == nil })
 	})
 }
 

@@ -37,12 +37,12 @@ type applier struct {
 // A server that still has connections when it goes stays in maintenance. Apply puts it into
 // leaving, and each later Apply tries to delete it again. It treats backends that HAProxy can
 // delete in the same way; [Worker.Deleted] lists the deleted ones.
-func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leaving, dos []*change.Do) (sent int, err error) {
+func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leaving, dos []change.Do) (sent int, err error) {
 	a := &applier{Worker: w, layout: layout, leaving: leaving,
 		ids: make(map[string]int), want: make(map[change.ServerRef][]change.Setting)}
 	for _, do := range dos {
-		if do.Verb == change.TakeBackend { // the backend comes back
-			delete(leaving, change.ServerRef{Backend: do.Name.Backend})
+		if take, ok := do.(*change.TakeBackend); ok { // the backend comes back
+			delete(leaving, change.ServerRef{Backend: take.Name.Backend})
 		}
 	}
 	for ref := range leaving {
@@ -72,39 +72,39 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 	return a.sent, a.readBack(ctx)
 }
 
-func (a *applier) one(ctx context.Context, do *change.Do) error {
-	switch do.Verb { // a plan may have thousands of these; their commands are sent together
-	case change.SetServer:
+func (a *applier) one(ctx context.Context, do change.Do) error {
+	switch do := do.(type) { // a plan may have thousands of these; their commands are sent together
+	case *change.SetServer:
 		a.setServer(do)
 		return nil
-	case change.AddServer:
+	case *change.AddServer:
 		return a.addServer(do.Ref, do.Server)
-	case change.TakeBackend, change.LeaveBackend, change.MakeBackend:
+	case *change.TakeBackend, *change.LeaveBackend, *change.MakeBackend:
 		return a.backend(ctx, do)
 	}
 	if err := a.flush(ctx); err != nil {
 		return err
 	}
-	switch do.Verb {
-	case change.DeleteServer:
+	switch do := do.(type) {
+	case *change.DeleteServer:
 		return a.deleteServer(ctx, do.Ref)
-	case change.ChangeEntries:
+	case *change.ChangeEntries:
 		return a.changeEntries(ctx, do)
-	case change.NewCertificate:
+	case *change.NewCertificate:
 		if err := a.tell(ctx, command{text: "new ssl cert", args: []string{a.path(do.File)}, good: []string{"New empty", "already exists"}}); err != nil {
 			return err
 		}
-		fallthrough
-	case change.SetCertificate:
 		return a.commit(ctx, "cert", do.File)
-	case change.DeleteCertificate:
+	case *change.SetCertificate:
+		return a.commit(ctx, "cert", do.File)
+	case *change.DeleteCertificate:
 		return a.tell(ctx, command{text: "del ssl cert", args: []string{a.path(do.File)}, good: []string{"' deleted", "doesn't exist", "not referenced"}})
-	case change.AddListEntry, change.SetListEntry, change.DeleteListEntry:
+	case *change.ChangeListEntry:
 		return a.changeList(ctx, do)
-	case change.SetCA:
+	case *change.SetCA:
 		return a.commit(ctx, "ca-file", do.File)
 	}
-	return fmt.Errorf("unknown verb %d", do.Verb)
+	return fmt.Errorf("unknown change %T", do)
 }
 
 // flush sends the queued changes of servers together.
@@ -116,11 +116,9 @@ func (a *applier) flush(ctx context.Context) error {
 
 func (a *applier) path(f config.File) string { return a.layout.Path(f.Kind, f.Name) }
 
-// setServer queues the commands that change a server. The order matters: a server that goes
-// must get no request at its new address, and one that comes none at its old address.
-func (a *applier) setServer(do *change.Do) {
-	turn := map[string]int{change.Maint: -1, change.Ready: 1}
-	settings := slices.SortedStableFunc(slices.Values(do.Set), func(x, y change.Setting) int { return turn[x.Value] - turn[y.Value] })
+// setServer queues the commands that change a server.
+func (a *applier) setServer(do *change.SetServer) {
+	settings := change.InOrder(do.Set)
 	for _, s := range settings {
 		a.queue = append(a.queue, command{text: s.Row.Command(a.inProcess(do.Ref), s.Value), good: s.Row.Good})
 	}
@@ -139,7 +137,7 @@ func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 	if server.Has("check") {
 		a.queue = append(a.queue, command{text: "enable health", args: args[:1]})
 	}
-	if server.Value("state") != "disabled" {
+	if !server.Disabled() {
 		a.queue = append(a.queue, command{text: change.FieldRow("state").Command(a.inProcess(ref), change.Ready)})
 	}
 	return nil
@@ -153,7 +151,7 @@ func (a *applier) addServer(ref change.ServerRef, server *config.Server) error {
 func (a *applier) addArgs(ref change.ServerRef, server *config.Server) []string {
 	words := append([]string{a.inProcess(ref).String()}, server.Args...)
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "disabled" || w == "enabled" }) // an added server starts in maintenance anyway
-	if server.Value("state") == "disabled" {
+	if server.Disabled() {
 		words = append(words, "disabled") // pauses its checks
 	}
 	if limit := server.Value("maxconn"); limit != "" && !server.Has("minconn") {
@@ -174,14 +172,14 @@ func (a *applier) addArgs(ref change.ServerRef, server *config.Server) []string 
 }
 
 // learnIDs asks once for the highest identifiers in all backends that get servers.
-func (a *applier) learnIDs(ctx context.Context, dos []*change.Do) error {
+func (a *applier) learnIDs(ctx context.Context, dos []change.Do) error {
 	for _, do := range dos {
-		if do.Verb == change.MakeBackend { // a new backend has no server yet
+		if _, made := do.(*change.MakeBackend); made { // a new backend has no server yet
 			continue
 		}
-		for _, one := range append([]*change.Do{do}, do.Servers...) {
-			if one.Verb == change.AddServer && !one.Server.Has("id") {
-				a.ids[one.Ref.Backend] = 0
+		for _, one := range append([]change.Do{do}, change.ServersOf(do)...) {
+			if add, ok := one.(*change.AddServer); ok && !add.Server.Has("id") {
+				a.ids[add.Ref.Backend] = 0
 			}
 		}
 	}

@@ -41,47 +41,47 @@ backend secured
 
 // applied is a change, and what HAProxy shows after it.
 type applied struct {
-	dos   []*change.Do
+	dos   []change.Do
 	sent  int
 	ask   string
 	shows string // pattern of the answer
 	not   string
 }
 
-func entries(f config.File, whole bool, list ...change.Entry) *change.Do {
-	return &change.Do{Verb: change.ChangeEntries, File: f, Entries: list, Whole: whole}
+func entries(f config.File, whole bool, list ...change.Entry) change.Do {
+	return &change.ChangeEntries{File: f, Entries: list, Whole: whole}
 }
 
 // fieldCases has one case for each field of a server, by its name.
 func fieldCases() map[string]applied {
 	s := ref("b", "s")
 	return map[string]applied{
-		"address": {dos: []*change.Do{set(s, "address", "[2001:db8::1]:81")}, sent: 1, ask: "show servers state b", shows: ` s 2001:db8::1 .* 81 `},
-		"weight":  {dos: []*change.Do{set(s, "weight", "7")}, sent: 1, ask: "get weight b/s", shows: `^7 \(initial 3\)`},
-		"state":   {dos: []*change.Do{set(s, "state", change.Maint)}, sent: 1, ask: "show stat b 4 -1", shows: `(?m)^b,s,.*,MAINT,`},
-		"maxconn": {dos: []*change.Do{set(s, "maxconn", "6")}, sent: 1, ask: "show stat b 4 -1", shows: `(?m)^b,s,0,0,0,0,6,`},
+		"address": {dos: []change.Do{set(s, "address", "[2001:db8::1]:81")}, sent: 1, ask: "show servers state b", shows: ` s 2001:db8::1 .* 81 `},
+		"weight":  {dos: []change.Do{set(s, "weight", "7")}, sent: 1, ask: "get weight b/s", shows: `^7 \(initial 3\)`},
+		"state":   {dos: []change.Do{set(s, "state", change.Maint)}, sent: 1, ask: "show stat b 4 -1", shows: `(?m)^b,s,.*,MAINT,`},
+		"maxconn": {dos: []change.Do{set(s, "maxconn", "6")}, sent: 1, ask: "show stat b 4 -1", shows: `(?m)^b,s,0,0,0,0,6,`},
 	}
 }
 
 func serverCases() map[string]applied {
-	var all []*change.Do
+	var all []change.Do
 	for i := range 300 {
 		all = append(all, add("b", fmt.Sprintf("n%d 192.0.2.7:80", i)))
 	}
 	return map[string]applied{
-		"all fields": {dos: []*change.Do{set(ref("b", "s"), "address", "192.0.2.9:81", "weight", "0", "state", change.Maint, "maxconn", "0"),
+		"all fields": {dos: []change.Do{set(ref("b", "s"), "address", "192.0.2.9:81", "weight", "0", "state", change.Maint, "maxconn", "0"),
 			set(ref("b", "spare"), "state", change.Ready, "address", "192.0.2.8:80")}, sent: 6, ask: "show servers state b", shows: `(?s) s 192.0.2.9 0 1 0 .* spare 192.0.2.8 2 0 `},
-		"add":                     {dos: []*change.Do{add("b", "t 192.0.2.4:80 weight 9 maxconn 4")}, sent: 2, ask: "show servers state b", shows: `(?m) 3 t 192.0.2.4 2 0 9 `},
+		"add":                     {dos: []change.Do{add("b", "t 192.0.2.4:80 weight 9 maxconn 4")}, sent: 2, ask: "show servers state b", shows: `(?m) 3 t 192.0.2.4 2 0 9 `},
 		"add several":             {dos: all, sent: 600, ask: "show servers state b", shows: `(?m) 302 n299 192.0.2.7 2 0 1 `},
-		"add, checked":            {dos: []*change.Do{add("b", "t 192.0.2.4:80 check inter 1h")}, sent: 3, ask: "show servers state b", shows: `(?m) t 192.0.2.4 \d 0 1 1 \d+ \d+ \d \d [67] `},
-		"add, disabled":           {dos: []*change.Do{add("b", "t 192.0.2.4:80 check disabled")}, sent: 2, ask: "show servers state b", shows: ` t 192.0.2.4 0 [15] 1 `},
-		"add, with an identifier": {dos: []*change.Do{add("b", "t 192.0.2.4:80 id 77")}, sent: 2, ask: "show servers state b", shows: ` 77 t `},
-		"delete":                  {dos: []*change.Do{{Verb: change.DeleteServer, Ref: ref("b", "spare")}}, sent: 2, ask: "show servers state b", shows: ` s `, not: "spare"},
-		"delete what is gone":     {dos: []*change.Do{{Verb: change.DeleteServer, Ref: ref("b", "none")}}, sent: 2, ask: "show servers state b", shows: ` s `},
-		"set, then delete":        {dos: []*change.Do{set(ref("b", "s"), "weight", "1"), {Verb: change.DeleteServer, Ref: ref("b", "s")}}, sent: 3, ask: "show servers state b", not: ` s `},
-		"delete, then add": {dos: []*change.Do{{Verb: change.DeleteServer, Ref: ref("b", "s")}, add("b", "s 192.0.2.4:80")}, sent: 4,
+		"add, checked":            {dos: []change.Do{add("b", "t 192.0.2.4:80 check inter 1h")}, sent: 3, ask: "show servers state b", shows: `(?m) t 192.0.2.4 \d 0 1 1 \d+ \d+ \d \d [67] `},
+		"add, disabled":           {dos: []change.Do{add("b", "t 192.0.2.4:80 check disabled")}, sent: 2, ask: "show servers state b", shows: ` t 192.0.2.4 0 [15] 1 `},
+		"add, with an identifier": {dos: []change.Do{add("b", "t 192.0.2.4:80 id 77")}, sent: 2, ask: "show servers state b", shows: ` 77 t `},
+		"delete":                  {dos: []change.Do{&change.DeleteServer{Ref: ref("b", "spare")}}, sent: 2, ask: "show servers state b", shows: ` s `, not: "spare"},
+		"delete what is gone":     {dos: []change.Do{&change.DeleteServer{Ref: ref("b", "none")}}, sent: 2, ask: "show servers state b", shows: ` s `},
+		"set, then delete":        {dos: []change.Do{set(ref("b", "s"), "weight", "1"), &change.DeleteServer{Ref: ref("b", "s")}}, sent: 3, ask: "show servers state b", not: ` s `},
+		"delete, then add": {dos: []change.Do{&change.DeleteServer{Ref: ref("b", "s")}, add("b", "s 192.0.2.4:80")}, sent: 4,
 			ask: "show servers state b", shows: ` s 192.0.2.4 2 0 1 `},
-		"ready in spite of a maintenance that it inherits": {dos: []*change.Do{set(ref("secured", "follows"), "state", change.Ready)}, sent: 1,
+		"ready in spite of a maintenance that it inherits": {dos: []change.Do{set(ref("secured", "follows"), "state", change.Ready)}, sent: 1,
 			ask: "show stat secured 4 -1", shows: `(?m)^secured,follows,.*,MAINT \(via secured/leads\),`},
 	}
 }
@@ -101,63 +101,73 @@ func entryCases() map[string]applied {
 	}
 	m, p := file(config.Map, "m.map", "b 3", "c 4"), file(config.General, "p.txt", "b.test")
 	return map[string]applied{
-		"entries": {dos: []*change.Do{entries(m, false, change.Entry{Action: change.Update, Key: "b", Value: "3"}, change.Entry{Action: change.Create, Key: "c", Value: "4"},
+		"entries": {dos: []change.Do{entries(m, false, change.Entry{Action: change.Update, Key: "b", Value: "3"}, change.Entry{Action: change.Create, Key: "c", Value: "4"},
 			change.Entry{Action: change.Delete, Key: "a"}, change.Entry{Action: change.Delete, Key: "none"})}, sent: 4, ask: "show map DIR/maps/m.map", shows: `^0x\S+ b 3\n0x\S+ c 4$`},
-		"entries, whole": {dos: []*change.Do{entries(file(config.Map, "m.map", "c 4", "b 3", "b 2"), true)}, sent: 3, ask: "show map DIR/maps/m.map",
+		"entries, whole": {dos: []change.Do{entries(file(config.Map, "m.map", "c 4", "b 3", "b 2"), true)}, sent: 3, ask: "show map DIR/maps/m.map",
 			shows: `^0x\S+ c 4\n0x\S+ b 3\n0x\S+ b 2$`},
-		"entries, none left": {dos: []*change.Do{entries(file(config.Map, "m.map"), true)}, sent: 2, ask: "show map DIR/maps/m.map", shows: `^$`},
-		"entries of several words": {dos: []*change.Do{entries(file(config.Map, "m.map", `b two words; and $1 \ more`), false,
+		"entries, none left": {dos: []change.Do{entries(file(config.Map, "m.map"), true)}, sent: 2, ask: "show map DIR/maps/m.map", shows: `^$`},
+		"entries of several words": {dos: []change.Do{entries(file(config.Map, "m.map", `b two words; and $1 \ more`), false,
 			change.Entry{Action: change.Update, Key: "b", Value: `two words; and $1 \ more`}, change.Entry{Action: change.Delete, Key: "a"})},
 			sent: 3, ask: "show map DIR/maps/m.map", shows: `^0x\S+ b two words; and \$1 \\ more$`},
-		"several of many entries": {dos: []*change.Do{entries(file(config.Map, "m.map", lines...), false, many[:90]...)}, sent: 90, ask: "show map",
+		"several of many entries": {dos: []change.Do{entries(file(config.Map, "m.map", lines...), false, many[:90]...)}, sent: 90, ask: "show map",
 			shows: `DIR/maps/m.map\).*entry_cnt=92`},
-		"many entries": {dos: []*change.Do{entries(file(config.Map, "m.map", lines...), false, many...)}, sent: 6, ask: "show map",
+		"many entries": {dos: []change.Do{entries(file(config.Map, "m.map", lines...), false, many...)}, sent: 6, ask: "show map",
 			shows: `DIR/maps/m.map\).*entry_cnt=3000`},
-		"patterns": {dos: []*change.Do{entries(p, false, change.Entry{Action: change.Create, Key: "b.test"}, change.Entry{Action: change.Delete, Key: "a.test"})}, sent: 2,
+		"patterns": {dos: []change.Do{entries(p, false, change.Entry{Action: change.Create, Key: "b.test"}, change.Entry{Action: change.Delete, Key: "a.test"})}, sent: 2,
 			ask: "show acl DIR/general/p.txt", shows: `^0x\S+ b.test$`},
-		"many patterns": {dos: []*change.Do{entries(file(config.General, "p.txt", hosts(lines)...), false, many...)}, sent: 3002, ask: "show acl",
+		"many patterns": {dos: []change.Do{entries(file(config.General, "p.txt", hosts(lines)...), false, many...)}, sent: 3002, ask: "show acl",
 			shows: `DIR/general/p.txt\).*entry_cnt=3000`},
 	}
 }
 
 func fileCases(t *testing.T) map[string]applied {
 	list := file(config.CRTList, "list.txt")
-	entry := func(verb change.Verb, words ...string) *change.Do {
-		return &change.Do{Verb: verb, File: list, Entry: words}
+	entry := func(action change.Action, words ...string) change.Do {
+		return &change.ChangeListEntry{Action: action, File: list, Entry: words}
 	}
 	a, fresh, ca := made(t, config.Certificate, "a.pem", "renewed.test"), made(t, config.Certificate, "c.pem", "c.test"), made(t, config.CA, "ca.pem", "other.test")
 	const shown = `^# DIR/general/list.txt\n`
 	return map[string]applied{
-		"certificate": {dos: []*change.Do{{Verb: change.SetCertificate, File: a}}, sent: 2, ask: "show ssl cert DIR/ssl/a.pem", shows: "FingerPrint: " + config.Fingerprint(a.Content)},
-		"new certificate with an entry": {dos: []*change.Do{{Verb: change.NewCertificate, File: fresh}, entry(change.AddListEntry, "DIR/ssl/c.pem", "[ssl-min-ver", "TLSv1.2]", "c.test", "!d.test")},
+		"certificate": {dos: []change.Do{&change.SetCertificate{File: a}}, sent: 2, ask: "show ssl cert DIR/ssl/a.pem", shows: "FingerPrint: " + config.Fingerprint(a.Content)},
+		"new certificate with an entry": {dos: []change.Do{&change.NewCertificate{File: fresh}, entry(change.Create, "DIR/ssl/c.pem", "[ssl-min-ver", "TLSv1.2]", "c.test", "!d.test")},
 			sent: 4, ask: "show ssl crt-list -n DIR/general/list.txt", shows: shown + `DIR/ssl/a.pem:1\nDIR/ssl/b.pem:2\nDIR/ssl/c.pem:\d+ \[ssl-min-ver TLSv1.2\] c.test !d.test$`},
-		"entry twice": {dos: []*change.Do{entry(change.SetListEntry, "DIR/ssl/b.pem", "x.test"), entry(change.SetListEntry, "DIR/ssl/b.pem", "y.test")}, sent: 4,
+		"entry twice": {dos: []change.Do{entry(change.Update, "DIR/ssl/b.pem", "x.test"), entry(change.Update, "DIR/ssl/b.pem", "y.test")}, sent: 4,
 			ask: "show ssl crt-list DIR/general/list.txt", shows: shown + `DIR/ssl/a.pem\nDIR/ssl/b.pem y.test$`},
-		"certificate that goes": {dos: []*change.Do{entry(change.DeleteListEntry, "DIR/ssl/b.pem"), {Verb: change.DeleteCertificate, File: file(config.Certificate, "b.pem")},
-			{Verb: change.DeleteCertificate, File: file(config.Certificate, "b.pem")}}, sent: 3, ask: "show ssl cert", shows: "DIR/ssl/a.pem", not: "b.pem"},
-		"ca": {dos: []*change.Do{{Verb: change.SetCA, File: ca}}, sent: 2, ask: "show ssl ca-file DIR/general/ca.pem", shows: "FingerPrint: " + config.Fingerprint(ca.Content)},
+		"certificate that goes": {dos: []change.Do{entry(change.Delete, "DIR/ssl/b.pem"), &change.DeleteCertificate{File: file(config.Certificate, "b.pem")},
+			&change.DeleteCertificate{File: file(config.Certificate, "b.pem")}}, sent: 3, ask: "show ssl cert", shows: "DIR/ssl/a.pem", not: "b.pem"},
+		"ca": {dos: []change.Do{&change.SetCA{File: ca}}, sent: 2, ask: "show ssl ca-file DIR/general/ca.pem", shows: "FingerPrint: " + config.Fingerprint(ca.Content)},
 	}
+}
+
+// kind names the kind of a change.
+func kind(do change.Do) string {
+	if do, ok := do.(*change.ChangeListEntry); ok {
+		return fmt.Sprintf("%T %s", do, do.Action)
+	}
+	return fmt.Sprintf("%T", do)
 }
 
 func TestApply(t *testing.T) {
 	t.Parallel()
 	text, files := site(t)
 	all := make(map[string]applied)
-	covered := make(map[change.Verb]bool)
+	covered := make(map[string]bool)
 	for _, cases := range []map[string]applied{fieldCases(), serverCases(), entryCases(), fileCases(t)} {
 		for name, c := range cases {
 			require.NotContains(t, all, name)
 			all[name] = c
 			for _, do := range c.dos {
-				covered[do.Verb] = true
+				covered[kind(do)] = true
 			}
 		}
 	}
-	for verb := change.SetServer; verb <= change.SetCA; verb++ {
-		require.True(t, covered[verb], "no case for verb %d", verb)
+	lists := []change.Do{&change.ChangeListEntry{Action: change.Create}, &change.ChangeListEntry{Action: change.Update}, &change.ChangeListEntry{Action: change.Delete}}
+	for _, do := range append(lists, &change.SetServer{}, &change.AddServer{}, &change.DeleteServer{}, &change.ChangeEntries{}, &change.SetCertificate{},
+		&change.NewCertificate{}, &change.DeleteCertificate{}, &change.SetCA{}) {
+		require.True(t, covered[kind(do)], "no case for %s", kind(do))
 	}
 	for _, row := range change.Table() {
-		if row.Command != nil {
+		if row.ServerField != nil {
 			require.Contains(t, fieldCases(), row.Field, "no case for this row")
 		}
 	}
@@ -167,8 +177,10 @@ func TestApply(t *testing.T) {
 			p := start(t, text, files...)
 			dir := func(s string) string { return strings.ReplaceAll(s, "DIR/", p.layout.Base+"/") }
 			for _, do := range c.dos {
-				for i, word := range do.Entry {
-					do.Entry[i] = dir(word)
+				if do, ok := do.(*change.ChangeListEntry); ok {
+					for i, word := range do.Entry {
+						do.Entry[i] = dir(word)
+					}
 				}
 			}
 			sent, err := p.apply(c.dos...)
@@ -193,18 +205,18 @@ func TestApplyRefused(t *testing.T) {
 	cert, _, _ := strings.Cut(string(wrong.Content), "-----BEGIN PRIVATE")
 	_, key, _ := strings.Cut(string(other.Content), "-----BEGIN PRIVATE")
 	wrong.Content = []byte(cert + "-----BEGIN PRIVATE" + key)
-	one := func(f config.File, key, value string) *change.Do {
+	one := func(f config.File, key, value string) change.Do {
 		return entries(f, false, change.Entry{Action: change.Create, Key: key, Value: value})
 	}
 	for name, c := range map[string]struct {
-		do   *change.Do
+		do   change.Do
 		says string
 	}{
 		"unknown server":      {set(ref("b", "none"), "weight", "3"), `HAProxy refused "set server b/none weight 3": No such server.`},
 		"secret name":         {set(ref("b", "token"), "weight", "3"), `HAProxy refused "set server b/token weight 3": No such server.`},
 		"unknown keyword":     {add("b", "t 192.0.2.1:80 resolvers r"), `HAProxy refused "add server b/t 192.0.2.1:80 resolvers r id 3"`},
 		"secret of a server":  {add("b", "t 192.0.2.1:80 ssl verify none sni str(token=hunter2) resolvers r"), `HAProxy refused "add server b/t 192.0.2.1:80 ssl verify none sni (secret)"`},
-		"unknown verb":        {&change.Do{Verb: change.MakeBackend + 1}, "unknown verb"},
+		"unknown change":      {nil, "unknown change"},
 		"several words":       {addWords("b", "t", "192.0.2.1:80", "sni", "str(a b)"), "cannot carry"},
 		"unsayable":           {add("b", "t 192.0.2.1:80 sni str(hunter;2)"), `a runtime command cannot carry "add server b/t 192.0.2.1:80 sni str(hunter;2) id 3"`},
 		"unknown map":         {one(file(config.Map, "none.map"), "a", "1"), `maps/none.map a 1": Unknown map identifier`},
@@ -213,13 +225,13 @@ func TestApplyRefused(t *testing.T) {
 		"secret map, whole":   {one(file(config.Map, "auth.map", "hunter2([ x"), "hunter2([", "1 2"), `HAProxy refused "change of auth.map": (secret)`},
 		"secret key":          {one(file(config.Map, "none.map"), "x-auth-key", "hunter2"), `HAProxy refused "change of none.map": (secret)`},
 		"unsayable pattern":   {one(file(config.General, "p.txt", "a b"), "a b", ""), "cannot carry"},
-		"wrong key":           {&change.Do{Verb: change.SetCertificate, File: wrong}, "inconsistencies between private key and certificate"},
-		"unknown certificate": {&change.Do{Verb: change.SetCertificate, File: made(t, config.Certificate, "none.pem", "x.test")}, "none.pem"},
-		"certificate in use":  {&change.Do{Verb: change.DeleteCertificate, File: wrong}, "in use"},
-		"no authority":        {&change.Do{Verb: change.SetCA, File: file(config.CA, "ca.pem", "hunter2")}, `HAProxy refused "set ssl ca-file`},
-		"too many":            {&change.Do{Verb: change.SetCA, File: file(config.CA, "ca.pem", strings.Repeat("x", 20<<10))}, "are too many"},
-		"entry of nothing":    {&change.Do{Verb: change.AddListEntry, File: file(config.CRTList, "list.txt"), Entry: haproxycfg.ListEntry{"/none.pem"}}, "none.pem"},
-		"list without entry":  {&change.Do{Verb: change.DeleteListEntry, File: file(config.CRTList, "list.txt"), Entry: haproxycfg.ListEntry{"/none.pem"}}, "none.pem"},
+		"wrong key":           {&change.SetCertificate{File: wrong}, "inconsistencies between private key and certificate"},
+		"unknown certificate": {&change.SetCertificate{File: made(t, config.Certificate, "none.pem", "x.test")}, "none.pem"},
+		"certificate in use":  {&change.DeleteCertificate{File: wrong}, "in use"},
+		"no authority":        {&change.SetCA{File: file(config.CA, "ca.pem", "hunter2")}, `HAProxy refused "set ssl ca-file`},
+		"too many":            {&change.SetCA{File: file(config.CA, "ca.pem", strings.Repeat("x", 20<<10))}, "are too many"},
+		"entry of nothing":    {&change.ChangeListEntry{Action: change.Create, File: file(config.CRTList, "list.txt"), Entry: haproxycfg.ListEntry{"/none.pem"}}, "none.pem"},
+		"list without entry":  {&change.ChangeListEntry{Action: change.Delete, File: file(config.CRTList, "list.txt"), Entry: haproxycfg.ListEntry{"/none.pem"}}, "none.pem"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +247,7 @@ func TestApplyRefused(t *testing.T) {
 			}
 			require.Equal(t, before, p.read(files...).Maps)
 			require.NotContains(t, p.ask("show ssl cert")+p.ask("show ssl ca-file"), "*", "no transaction is open")
-			sent, err := p.apply(set(ref("b", "s"), "weight", "9"), &change.Do{Verb: change.SetCertificate, File: other})
+			sent, err := p.apply(set(ref("b", "s"), "weight", "9"), &change.SetCertificate{File: other})
 			require.NoError(t, err)
 			require.Equal(t, 3, sent)
 		})
@@ -270,7 +282,7 @@ func TestLeaving(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = served.Close() }()
 
-	sent, err := p.apply(&change.Do{Verb: change.DeleteServer, Ref: ref("b", "s")})
+	sent, err := p.apply(&change.DeleteServer{Ref: ref("b", "s")})
 	require.NoError(t, err)
 	require.Equal(t, 1, sent, "only the maintenance")
 	require.Equal(t, Leaving{ref("b", "s"): {}}, p.leaving)

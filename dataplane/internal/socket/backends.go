@@ -19,27 +19,38 @@ const attached = "attached streams"
 
 // backend queues the commands about a backend and its servers. Requests find a new backend
 // only when it has all servers.
-func (a *applier) backend(ctx context.Context, do *change.Do) error {
-	name := do.Name.Backend
-	if do.Verb == change.MakeBackend {
+func (a *applier) backend(ctx context.Context, do change.Do) error {
+	if do, ok := do.(*change.MakeBackend); ok {
 		a.queue = append(a.queue, command{text: experimental},
-			command{text: "add backend", args: []string{name, "from", do.From, "mode", do.Mode}, good: []string{"New backend registered"}})
+			command{text: "add backend", args: []string{do.Backend, "from", do.From, "mode", do.Mode}, good: []string{"New backend registered"}})
 	}
-	for _, server := range do.Servers {
+	for _, server := range change.ServersOf(do) {
 		if err := a.one(ctx, server); err != nil {
 			return err
 		}
 	}
-	switch {
-	case do.Verb == change.MakeBackend, do.Verb == change.TakeBackend && do.Publish:
-		a.queue = append(a.queue, command{text: "publish backend", args: []string{name}, good: []string{"Backend published"}})
-	case do.Verb == change.LeaveBackend && do.Publish:
+	switch do := do.(type) {
+	case *change.MakeBackend:
+		a.publish(do.Backend)
+	case *change.TakeBackend:
+		if do.Publish {
+			a.publish(do.Name.Backend)
+		}
+	case *change.LeaveBackend:
+		if !do.Publish {
+			break
+		}
 		if err := a.flush(ctx); err != nil {
 			return err
 		}
-		return a.deleteBackend(ctx, name)
+		return a.deleteBackend(ctx, do.Name.Backend)
 	}
 	return nil
+}
+
+// publish queues the command that lets requests find a backend.
+func (a *applier) publish(name string) {
+	a.queue = append(a.queue, command{text: "publish backend", args: []string{name}, good: []string{"Backend published"}})
 }
 
 // deleteBackend hides a backend from requests, and deletes it with its servers if it has no

@@ -22,7 +22,7 @@ func mostSingle(content []byte) int {
 }
 
 // changeEntries changes a map or the patterns of ACLs, one by one or all at once.
-func (a *applier) changeEntries(ctx context.Context, do *change.Do) error {
+func (a *applier) changeEntries(ctx context.Context, do *change.ChangeEntries) error {
 	noun, parse := "acl", config.ParsePatterns
 	if do.File.Kind == config.Map {
 		noun, parse = "map", a.mapOf
@@ -117,18 +117,18 @@ func (a *applier) commit(ctx context.Context, noun string, f config.File) error 
 
 // changeList changes one entry of a crt-list. It adds the changed entry before it deletes the
 // old one, so HAProxy serves its names all the time.
-func (a *applier) changeList(ctx context.Context, do *change.Do) error {
+func (a *applier) changeList(ctx context.Context, do *change.ChangeListEntry) error {
 	list, gone := a.path(do.File), do.Entry.Certificate()
-	if do.Verb != change.DeleteListEntry {
+	if do.Action != change.Delete {
 		add := command{text: "add ssl crt-list", args: []string{list}, payload: []byte(strings.Join(do.Entry, " ") + "\n"), good: []string{"Success"}}
 		if err := a.tell(ctx, add); err != nil {
 			return err
 		}
 	}
-	switch do.Verb {
-	case change.AddListEntry:
+	switch do.Action {
+	case change.Create:
 		return nil
-	case change.SetListEntry:
+	case change.Update:
 		answer, err := a.conn.Exec(ctx, "show ssl crt-list -n "+list)
 		if err != nil {
 			return err

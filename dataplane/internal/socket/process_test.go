@@ -107,7 +107,7 @@ func (p *process) alone(ctx context.Context) bool {
 	return err == nil && procs.WorkerPID() == p.pid && len(procs.Old)+len(procs.Loading) == 0
 }
 
-func (p *process) apply(dos ...*change.Do) (int, error) {
+func (p *process) apply(dos ...change.Do) (int, error) {
 	return p.worker.Apply(p.Context(), p.layout, p.leaving, dos)
 }
 
@@ -158,20 +158,20 @@ func ref(backend, server string) change.ServerRef {
 	return change.ServerRef{Backend: backend, Server: server}
 }
 
-func set(server change.ServerRef, fieldsAndValues ...string) *change.Do {
-	do := &change.Do{Verb: change.SetServer, Ref: server}
+func set(server change.ServerRef, fieldsAndValues ...string) change.Do {
+	do := &change.SetServer{Ref: server}
 	for i := 0; i < len(fieldsAndValues); i += 2 {
 		do.Set = append(do.Set, change.Setting{Row: change.FieldRow(fieldsAndValues[i]), Value: fieldsAndValues[i+1]})
 	}
 	return do
 }
 
-func add(backend, line string) *change.Do { return addWords(backend, strings.Fields(line)...) }
+func add(backend, line string) change.Do { return addWords(backend, strings.Fields(line)...) }
 
-func addWords(backend string, words ...string) *change.Do {
+func addWords(backend string, words ...string) change.Do {
 	server, ok := config.ParseServer(append([]string{"server"}, words...))
 	if !ok {
 		panic(words)
 	}
-	return &change.Do{Verb: change.AddServer, Ref: ref(backend, server.Name), Server: &server}
+	return &change.AddServer{Ref: ref(backend, server.Name), Server: &server}
 }

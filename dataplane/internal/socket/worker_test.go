@@ -90,7 +90,7 @@ func belated(after time.Duration) func(string) string {
 func TestReadBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		do    *change.Do
+		do    change.Do
 		after time.Duration
 		says  string
 	}{
@@ -105,7 +105,7 @@ func TestReadBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				_, err := fake(t, belated(c.after)).Apply(t.Context(), config.Layout{}, make(Leaving), []*change.Do{c.do})
+				_, err := fake(t, belated(c.after)).Apply(t.Context(), config.Layout{}, make(Leaving), []change.Do{c.do})
 				if c.says == "" {
 					require.NoError(t, err)
 				} else {
@@ -119,7 +119,7 @@ func TestReadBack(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			_, err := fake(t, belated(time.Hour)).Apply(ctx, config.Layout{}, make(Leaving), []*change.Do{set(ref("b", "s"), "address", "192.0.2.2:80")})
+			_, err := fake(t, belated(time.Hour)).Apply(ctx, config.Layout{}, make(Leaving), []change.Do{set(ref("b", "s"), "address", "192.0.2.2:80")})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 		})
 	})
