@@ -93,7 +93,7 @@ func (p *play) jsonPath(a *Assertion) (string, error) {
 			return "", fmt.Errorf("%s is not JSON: %w", a.Target, err)
 		}
 	}
-	found, err := path.Find(data, true)
+	found, err := path.Find(data)
 	if err != nil {
 		return "", err
 	}

@@ -116,7 +116,7 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 //   - match_count: pattern matches as many times as expected says;
 //   - match_order: the first matches of patterns follow one another;
 //   - equals: the target is expected, to the byte;
-//   - jsonpath: the expression in jsonpath, as kubectl takes it, has the value expected or,
+//   - jsonpath: the expression in jsonpath, of the language of k8swatch, has the value expected or,
 //     without one, any; a space joins several values;
 //   - deterministic: every render makes the same, in any order of the fixtures.
 //

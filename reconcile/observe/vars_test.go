@@ -36,15 +36,6 @@ func TestField(t *testing.T) {
 	s.Register("state", func() any { return badDay() })
 	s.Register("list", func() any { return []int{1, 2, 3} })
 	s.Register("text", func() any { return "a\nb" })
-	s.Register("wide", func() any { return make([][1]int, 20_000) })
-	s.Register("texts", func() any { return map[string]string{"a": strings.Repeat("x", 1<<20)} })
-	s.Register("deep", func() any {
-		var deep any = "x"
-		for range 50 {
-			deep = []any{deep}
-		}
-		return deep
-	})
 	for _, c := range []struct {
 		name, expr string
 		status     int
@@ -56,22 +47,15 @@ func TestField(t *testing.T) {
 		{"state", "{.instances[*].name}", 200, `[ "ingress/haproxy-0", "ingress/haproxy-1", "ingress/haproxy-2" ]`},
 		{"state", "{.instances[?(@.failures>3)].name}", 200, `"ingress/haproxy-1"`},
 		{"state", "{.instances[?(@.failures>9)].name}", 200, `[]`},
-		{"state", "{..message}", 200, `"unknown keyword 'balanc' in 'backend' section"`},
 		{"list", "{[1]}", 200, `2`},
-		{"list", "{[0,2]}", 200, `[ 1, 3 ]`},
-		{"text", "{.a}", 400, `a is not found`},
-		{"state", "{.nothing}", 400, `nothing is not found`},
-		{"state", "{.instances[7]}", 400, `out of bounds`},
+		{"text", "{.a}", 400, `the value has nothing there`},
+		{"state", "{.nothing}", 400, `the value has nothing there`},
+		{"state", "{.instances[7]}", 400, `the value has nothing there`},
 		{"state", "{.instances[}", 400, `unterminated array`},
 		{"state", "", 200, ``}, // the whole
-		{"state", "{range .instances[-2:]}{.name}{end}", 200, `[ "ingress/haproxy-1", "ingress/haproxy-2" ]`},
-		{"state", "{range .instances[*]}", 400, `no {end}`},
-		{"list", "{[*]}, ", 400, `outside of a filter`},
-		{"deep", strings.Repeat("[0,0]", 40), 400, `looks at more than 5000000 values`},
-		{"deep", "{range [0,0]}{range [0,0]}" + strings.Repeat("{range [0]}", 10) + "{" + strings.Repeat("[0,0]", 25) + "}" + strings.Repeat("{end}", 12), 400, `use fewer .. and commas`},
-		{"deep", strings.Repeat("..[*]", 8), 400, `looks at more than 5000000 values`},
-		{"wide", "{..}", 400, `more than 10000 values`},
-		{"texts", "{['a','a','a']}", 400, `bytes: select fewer`},
+		{"state", "{.instances[-1].name}", 200, `"ingress/haproxy-2"`},
+		{"list", "{[*]}, ", 400, `outside of the braces`},
+		{"state", "{..message}", 400, `.. is not allowed`},
 		{"list", strings.Repeat("a", 1025), 400, `it has 1025 bytes, at most 1024 are allowed`},
 	} {
 		t.Run(c.name+" "+c.expr, func(t *testing.T) {
@@ -89,7 +73,7 @@ func TestField(t *testing.T) {
 // No expression crashes the server, takes long, or is answered with something
 // that is not JSON.
 func FuzzField(f *testing.F) {
-	for _, expr := range []string{"{.a}", "{..}", "{.instances[?(@.name=='x')].hash}", "{.instances[-1:0:2]}", "{['a','b']}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}", "{..[*]}", "{..*.*.*}"} {
+	for _, expr := range []string{"{.a}", "{..}", "{.instances[?(@.name=='x')].hash}", "{.instances[-1]}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}"} {
 		f.Add(expr)
 	}
 	s := &observe.Server{Token: "t"}
