@@ -163,10 +163,8 @@ func (s *Settings) Defaulted() *Settings {
 	orElse(&p.Port, 5555)
 	orElse(&p.Scheme, "https")
 	orElse(&p.Strategy, "raw")
-	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
-		if *ref != (KeyRef{}) {
-			orElse(&ref.Key, discover.DefaultCAKey)
-		}
+	if p.TLS.CASecret != (KeyRef{}) {
+		orElse(&p.TLS.CASecret.Key, discover.DefaultCAKey)
 	}
 	p.BaseDir = path.Dir(layout.ConfigPath())
 	p.MapsDir, p.SSLCertsDir, p.GeneralDir = layout.Dir(dataplane.Map), layout.Dir(dataplane.Certificate), layout.Dir(dataplane.General)
