@@ -65,7 +65,7 @@
 // New returns an error if the type lacks a field of an index path. The folder reports an
 // error, with the line, if the type lacks a field of a manifest. If it lacks a field that
 // a cluster sends, the watcher ignores the field. An object that does not fit into the
-// type is refused. A list type is not needed. See examples/routes, and [TypedSource].
+// type is refused. A list type is not needed. See the example OwnType, and [TypedSource].
 // Without a type, objects are unstructured.
 //
 // A watcher names the plural of a kind: gateways of a Gateway. A cluster knows the plurals. For
