@@ -81,7 +81,6 @@ func TestLocalSaysWhatHAProxyDoes(t *testing.T) {
 		within(t, "the master was killed and is back", func() bool { return len(l.kinds()) == len(want) })
 		require.Equal(t, want, l.kinds())
 		require.NotEqual(t, before, l.last().PID)
-		require.NotZero(t, l.last().Away)
 		require.Equal(t, n+1, l.last().Times)
 		within(t, "it serves", serves)
 	}
@@ -131,7 +130,6 @@ func TestLocalSaysWhyHAProxyDoesNotStart(t *testing.T) {
 	failed := dataplane.ProcessStartFailed
 	require.Equal(t, []dataplane.ProcessKind{dataplane.ProcessStarted, failed, failed, failed, dataplane.ProcessStarted}, l.kinds()[:5])
 	require.Equal(t, 3, l.last().Tries)
-	require.Greater(t, l.last().Away, 2*time.Second)
 }
 
 // A master that is stopped stops no traffic, and is said: HAProxy cannot be reloaded.
