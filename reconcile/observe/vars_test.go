@@ -70,30 +70,6 @@ func TestField(t *testing.T) {
 	}
 }
 
-// No expression crashes the server, takes long, or is answered with something
-// that is not JSON.
-func FuzzField(f *testing.F) {
-	for _, expr := range []string{"{.a}", "{..}", "{.instances[?(@.name=='x')].hash}", "{.instances[-1]}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}"} {
-		f.Add(expr)
-	}
-	s := &observe.Server{Token: "t"}
-	s.Register("state", func() any { return badDay() })
-	handler := s.Handler()
-	f.Fuzz(func(t *testing.T, expr string) {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/debug/vars/state?field="+url.QueryEscape(expr), nil)
-		r.SetBasicAuth("me", "t")
-		w := httptest.NewRecorder()
-		start := time.Now()
-		handler.ServeHTTP(w, r)
-		if !json.Valid(w.Body.Bytes()) || w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
-			t.Errorf("%d %s", w.Code, w.Body)
-		}
-		if took := time.Since(start); took > 30*time.Second || w.Body.Len() > 16<<20 {
-			t.Errorf("%d bytes in %s", w.Body.Len(), took)
-		}
-	})
-}
-
 // renderedAs is what the variable rendered shows of a text.
 func renderedAs(t testing.TB, text string, files ...dataplane.File) (shown, auxfiles string) {
 	cfg, err := dataplane.NewConfig(text, files...)
