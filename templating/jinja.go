@@ -11,8 +11,8 @@ import (
 // misses the end at the end of the file. Constant in effect.
 var (
 	jinjaEnd = regexp.MustCompile(`\{%-?\s*end(?:for|if|macro|raw|set|block|call|filter|with|autoescape)\s*-?%\}`)
-	jinja    = regexp.MustCompile(`\{%-?\s*(?:end[a-z]+|elif|set|include)\b|\{[{%]-|-[%}]\}|\|\s*[a-z]\w*|\bis\s+(?:not\s+)?(?:none|defined|undefined)\b|` +
-		`[^%]\bif\b.*\belse\b.*\}\}|\bin\s|\bloop\.|\b(?:None|True|False)\b|\s~\s|'`)
+	jinja    = regexp.MustCompile(`\{[{%]-|-[%}]\}|\{%\s*(?:end[a-z]+|elif|set|include)\b|\{%\s*for\s+\w+\s*,\s*\w+\s+in\b|\{%\s*if\b[^%]*\bin\b|` +
+		`\{[{%][^}%]*(?:[^|]\|\s*[a-z]|\bis\s+(?:not\s+)?(?:none|defined|undefined)\b|\sif\b.*\belse\b|\bloop\.|\b(?:None|True|False)\b|\s~\s|\[')`)
 )
 
 const jinjaHint = "; coming from Jinja? docs/functions.md lists what to write"

@@ -52,7 +52,7 @@ func TestJinjaHint(t *testing.T) {
 func TestNoJinjaNoHint(t *testing.T) {
 	for _, text := range []string{
 		`# {{ nosuch }}`, `# {{ lower(n) }}`, `# {{ n + s }}`, `{% if b %}`, `{% x := map[string]any{"a": nosuch} %}`, `# {{ items["a"] }}`, `# {{ items[0].nosuch }}`,
-		`# {{ lower("a is b", 1) }}`, `# {{ m["a"] + }}`, `{{ render "no.cfg" }}`, `# {{ lower(s) }`, `{% end %}`,
+		`# {{ lower("a is b", 1) }}`, `# {{ m["a"] + }}`, `{% for x in n.Items %}it's {{ x }} | y ~ z{% end %}`, `{% if b || nosuch %}{% end %}`, `{{ render "no.cfg" }}`, `# {{ lower(s) }`, `{% end %}`,
 	} {
 		err := compileJinja(text)
 		require.Error(t, err, text)
