@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
@@ -265,9 +267,7 @@ func TestClientRefusesBeforeSending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := dataplane.NewConfig(c.text, c.files...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			before := s.Version()
 			_, err = s.client(t, nil).Sync(t.Context(), config)
 			var e *dataplane.Error
@@ -326,9 +326,7 @@ func TestEndpointKeepsItsPassword(t *testing.T) {
 	const password = "hunter2"
 	e := dataplane.Endpoint{URL: "http://192.0.2.1:5555", Username: "admin", Password: password}
 	encoded, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "endpoint", e, "pointer", &e)
 	_, unreachable := dataplane.NewClient(dataplane.Endpoint{URL: "http://admin:" + password + "@192.0.2.1"}, nil)
@@ -355,9 +353,7 @@ func TestClientWrongPassword(t *testing.T) {
 	e := s.Endpoint()
 	e.Password = "wrong"
 	config, err := dataplane.NewConfig("global\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = dataplane.Sync(t.Context(), e, config, nil)
 	if !errors.Is(err, dataplane.ErrUnauthorized) || strings.Contains(err.Error(), e.Password) {
 		t.Errorf("got %v", err)

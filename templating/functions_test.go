@@ -64,6 +64,7 @@ func TestTextFunctions(t *testing.T) {
 		{expr: `indent("a", -1)`, refused: "indent: -1 spaces, 0 to 1024 is allowed"},
 		{expr: `indent(1, 1)`, refused: "indent: text wanted, not a int"},
 		{expr: `lower(1)`, refused: "cannot use 1"},
+		{expr: `fail("because")`, refused: "because"},
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
 )
 
 func TestSplit(t *testing.T) {
@@ -187,9 +188,7 @@ func TestFieldsAgreesWithHAProxy(t *testing.T) {
 		}
 		// The keyword of an unknown directive is echoed as HAProxy read it.
 		file := filepath.Join(t.TempDir(), "haproxy.cfg")
-		if err := os.WriteFile(file, []byte("global\n  x"+word+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte("global\n  x"+word+"\n"), 0o600))
 		out, _ := exec.CommandContext(t.Context(), binary, "-c", "-f", file).CombinedOutput()
 		if want := fmt.Sprintf("unknown keyword 'x%s'", words[1]); !strings.Contains(string(out), want) {
 			t.Errorf("%s: no %q in %s", line, want, out)
@@ -219,9 +218,7 @@ func TestExpandsAsHAProxy(t *testing.T) {
 	}
 	for _, word := range []string{`"$HAPTIC_X"`, `'$HAPTIC_X'`, `$HAPTIC_X`, `"\$HAPTIC_X"`, `"${HAPTIC_X}"`, `'"'"$HAPTIC_X"`} {
 		file := filepath.Join(t.TempDir(), "haproxy.cfg")
-		if err := os.WriteFile(file, []byte("global\n  bogus"+word+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte("global\n  bogus"+word+"\n"), 0o600))
 		cmd := exec.CommandContext(t.Context(), binary, "-c", "-f", file)
 		cmd.Env = append(os.Environ(), "HAPTIC_X=expanded")
 		out, _ := cmd.CombinedOutput()
@@ -251,9 +248,7 @@ func FuzzFields(f *testing.F) {
 			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		again, err := Fields(strings.Join(quoted, " "))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(words, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-first +second):\n%s", line, diff)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -47,22 +48,16 @@ func ingress() *networkingv1.Ingress {
 func unstructuredOf(t testing.TB, obj any) map[string]any {
 	t.Helper()
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
 func mustBind(t testing.TB, expr string, typ reflect.Type) *jsonpath.Bound {
 	t.Helper()
 	p, err := jsonpath.Compile(expr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b, err := p.Bind(typ)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -176,9 +171,7 @@ func TestBindErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.expr, func(t *testing.T) {
 			p, err := jsonpath.Compile(tt.expr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, err = p.Bind(reflect.TypeFor[*networkingv1.Ingress]())
 			var wrong *jsonpath.TypeError
 			if !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, tt.reason) {
@@ -221,9 +214,7 @@ func TestDelete(t *testing.T) {
 			}
 			mustBind(t, tt.expr, nil).Delete(untyped)
 			var back networkingv1.Ingress
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(untyped, &back); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(untyped, &back))
 			if d := cmp.Diff(want, &back); d != "" {
 				t.Errorf("unstructured (-want +got)\n%s", d)
 			}
@@ -253,9 +244,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		untyped, err := p.Bind(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		loose, looseErr := untyped.Values(nil, maps)
 		typed, err := p.Bind(reflect.TypeOf(obj))
 		if err != nil {
@@ -283,9 +272,7 @@ func FuzzCompile(f *testing.F) {
 		// behind an error.
 		if !strings.Contains(expr, "*") {
 			reference := clientgo.New("")
-			if err := reference.Parse(p.ClientGo()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, reference.Parse(p.ClientGo()))
 			results, err := reference.AllowMissingKeys(true).FindResults(maps)
 			n := 0
 			for _, list := range results {
@@ -374,9 +361,7 @@ func TestFind(t *testing.T) {
 		{expr: "spec.nothing", want: []any{}},
 	} {
 		p, err := jsonpath.Compile(tt.expr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := p.Find(maps)
 		if d := cmp.Diff(tt.want, got); d != "" || err != nil {
 			t.Errorf("%s (-want +got)\n%s, %v", tt.expr, d, err)
