@@ -81,8 +81,7 @@ func TestClientFindsWhatFolderIsMeant(t *testing.T) {
 		"bind :443 ssl crt /etc/haproxy/ssl/%[env(S)].pem":      true,
 		"http-request set-header X %[path,f(/etc/haproxy/ssl)]": true,
 	} {
-		s := &site{Server: dataplanetest.New(t, nil)}
-		s.endpoint = s.Endpoint()
+		s := fakeSite(t, nil)
 		s.SetFile(dataplane.Certificate, "stale.pem", siteCertificate(t, "stale.test"))
 		config, err := dataplane.NewConfig("frontend f\n  "+line+"\n",
 			dataplane.File{Kind: dataplane.Certificate, Name: "site.pem", Content: siteCertificate(t, "a.test")})
