@@ -124,15 +124,6 @@ func BenchmarkLocalFiles(b *testing.B) {
 	}
 }
 
-// BenchmarkFsync is what the disk alone takes for the text of BenchmarkLocal.
-func BenchmarkFsync(b *testing.B) {
-	dir := b.TempDir()
-	text := []byte(strings.Repeat("x", 1<<20))
-	for range b.N {
-		require.NoError(b, writeSynced(dir, text))
-	}
-}
-
 func writeSynced(dir string, content []byte) (err error) {
 	f, err := os.CreateTemp(dir, "x")
 	if err != nil {

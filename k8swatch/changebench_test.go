@@ -74,18 +74,6 @@ func BenchmarkEndpointChange(b *testing.B) {
 	b.ReportMetric(float64(read.Microseconds())/float64(b.N), "read-µs")
 }
 
-// BenchmarkEvent is the way of one event from the stream of a watch to OnChange, with
-// what that is told: the source sends it, the store takes it, a snapshot of the group is
-// made. The group has as many Ingresses, Services and EndpointSlices as the name says.
-// What it takes must not grow with them.
-//
-//	go test -run '^$' -bench 'Event/' -benchmem ./k8swatch
-func BenchmarkEvent(b *testing.B) {
-	for _, n := range []int{100, 1000, 10000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) { benchmarkEvent(b, n) })
-	}
-}
-
 func benchmarkEvent(b *testing.B, n int) {
 	src := k8swatchtest.NewSource()
 	for i := range n {

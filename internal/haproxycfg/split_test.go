@@ -267,12 +267,3 @@ func bigConfig(backends int) string {
 	}
 	return b.String()
 }
-
-func BenchmarkSplit(b *testing.B) {
-	text := bigConfig(5000)
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		Split(text)
-	}
-}

@@ -308,29 +308,6 @@ func ExampleCompile() {
 	// jsonpath "spec.rules[0": wrong at offset 10: unterminated array: use .field, ['key'], [3], [-1], [*] or [?(@.field=="x")]
 }
 
-// BenchmarkValues compares keys of an index with what client-go takes to find them.
-func BenchmarkValues(b *testing.B) {
-	obj := ingress()
-	maps, dst := unstructuredOf(b, obj), make([]string, 0, 4)
-	for _, expr := range []string{"metadata.namespace", `metadata.labels.kubernetes\.io/service-name`, "spec.rules[*].host", `spec.rules[?(@.host=="b.test")].host`} {
-		typed, untyped := mustBind(b, expr, reflect.TypeOf(obj)), mustBind(b, expr, nil)
-		reference := clientgo.New("").AllowMissingKeys(true)
-		if err := reference.Parse("{." + expr + "}"); err != nil {
-			b.Fatal(err)
-		}
-		for name, f := range map[string]func(){
-			"typed": func() { dst, _ = typed.Values(dst[:0], obj) }, "maps": func() { dst, _ = untyped.Values(dst[:0], maps) },
-			"client-go typed": func() { _, _ = reference.FindResults(obj) }, "client-go maps": func() { _, _ = reference.FindResults(maps) },
-		} {
-			b.Run(name+" "+expr, func(b *testing.B) {
-				for b.Loop() {
-					f()
-				}
-			})
-		}
-	}
-}
-
 // TestTogether: a path may be read by many at once.
 func TestTogether(t *testing.T) {
 	for _, expr := range []string{"spec.rules[?(@.host)].host", "spec.rules[*].host"} {
