@@ -1,9 +1,7 @@
 package dataplane_test
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -122,18 +120,6 @@ func BenchmarkLocalFiles(b *testing.B) {
 			})
 		}
 	}
-}
-
-func writeSynced(dir string, content []byte) (err error) {
-	f, err := os.CreateTemp(dir, "x")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(content); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 // brief is n, or a part of it with -short: CI runs each benchmark once.

@@ -254,16 +254,3 @@ func FuzzFields(f *testing.F) {
 		}
 	})
 }
-
-func bigConfig(backends int) string {
-	var b strings.Builder
-	b.WriteString("global\n    maxconn 1000\n\ndefaults\n    mode http\n    timeout client 5s\n\n")
-	for i := range backends {
-		fmt.Fprintf(&b, "# Ingress default/app-%d\nbackend default_app-%d_http\n    mode http\n    balance roundrobin\n", i, i)
-		b.WriteString("    option httpchk GET /healthz\n    http-request set-header X-Forwarded-Proto https if { ssl_fc }\n")
-		for s := range 3 {
-			fmt.Fprintf(&b, "    server pod-%d 10.%d.%d.%d:8080 check inter 2s weight 100\n", s, i/250, i%250, s+1)
-		}
-	}
-	return b.String()
-}

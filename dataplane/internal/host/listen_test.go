@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"testing"
@@ -97,13 +96,6 @@ func TestTryToListen(t *testing.T) {
 		require.NoError(t, taken.Close())
 		require.NoError(t, h.tryToListen(config.Empty(), parse(t, text), procs))
 	}
-}
-
-func currentUser(t *testing.T) string {
-	t.Helper()
-	u, err := user.Current()
-	require.NoError(t, err)
-	return u.Username
 }
 
 // An address that shall serve IPv4, too, is another one.
