@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // api is a package that users import, with its tests.
@@ -32,15 +34,11 @@ func apis(t *testing.T) (all []api) {
 		set, files := token.NewFileSet(), []*ast.File(nil)
 		for _, name := range names {
 			file, err := parser.ParseFile(set, name, nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			files = append(files, file)
 		}
 		p, err := doc.NewFromFiles(set, files, module+"/"+dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		all = append(all, api{dir, p, calledInExamples(t, dir)})
 	}
 	slices.SortFunc(all, func(a, b api) int { return strings.Compare(a.dir, b.dir) })
@@ -54,22 +52,16 @@ func apis(t *testing.T) (all []api) {
 // give away as values.
 func calledInExamples(t *testing.T, dir string) map[string]bool {
 	names, err := filepath.Glob(dir + "/*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	called := map[string]bool{}
 	for _, name := range names {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !strings.Contains(string(text), "func Example") {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		bodies := map[string]*ast.BlockStmt{} // of this file: an example may call what stands beside it
 		for _, decl := range file.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok {

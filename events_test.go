@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/discover"
@@ -145,9 +147,7 @@ func TestEventsAreKnown(t *testing.T) {
 	declared := 0
 	for _, name := range sources(t) {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, decl := range file.Decls {
 			fn, ok := decl.(*ast.FuncDecl)
 			if !ok || fn.Recv == nil || fn.Name.Name != "Report" {
@@ -182,9 +182,7 @@ var theirs = strings.Fields(`config.parsed config.validated config.invalid confi
 // there is a row, an event here with that name stands in it, and no event is missing.
 func TestEventsByTheNamesOfTheReferenceSystem(t *testing.T) {
 	text, err := os.ReadFile("docs/events.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	section := string(text)
 	rows := map[string]string{}
 	for _, row := range regexp.MustCompile(`(?m)^\| `+"`([a-z.]+\\.[a-z.]+)`"+` \| ([\w.-]+)`).FindAllStringSubmatch(section, -1) {
@@ -223,9 +221,7 @@ func sources(t *testing.T) []string {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return names
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 const module = "github.com/hapticsdk/haptic"
@@ -110,9 +112,7 @@ func TestImports(t *testing.T) {
 		checkImports(t, name, dir, allowed[rule])
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for rule := range allowed {
 		if !seen[rule] {
 			t.Errorf("the rule for %s applies to no package", rule)

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // pages are the Markdown files of this repository.
@@ -26,9 +28,7 @@ func pages(t *testing.T) map[string]string {
 		all[filepath.ToSlash(name)] = string(text)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(all) < 20 {
 		t.Fatalf("found only %d pages", len(all))
 	}

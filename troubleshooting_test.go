@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile"
 )
@@ -20,9 +22,7 @@ import (
 // each event that is a warning or an error, and each component, and no other.
 func TestTroubleshooting(t *testing.T) {
 	text, err := os.ReadFile("docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rows := map[string]map[string]bool{} // by section
 	section := ""
 	for line := range strings.Lines(string(text)) {
@@ -92,9 +92,7 @@ func errorKinds(t *testing.T) map[string]bool {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, decl := range file.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil && fn.Name.Name == "Error" {
 				methods[dir+"."+receiver(fn)] = true
@@ -149,9 +147,7 @@ func components(t *testing.T) map[string]bool {
 	check := regexp.MustCompile(`\.Check(?:Quietly)?\("([a-z-]+)", (?:observe\.)?(?:Live|ReadyToServe|Reported),`)
 	for _, name := range sources(t) {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, m := range check.FindAllStringSubmatch(string(text), -1) {
 			names[m[1]] = true
 		}

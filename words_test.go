@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // retired are the words that CONTRIBUTING.md replaces by others, and those that leave open
@@ -49,9 +51,7 @@ func TestWords(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, r := range retired {
 		pattern := r.word
 		if !strings.HasPrefix(pattern, "(?m)") {
@@ -72,9 +72,7 @@ func TestWords(t *testing.T) {
 func comments(t *testing.T, code []byte) string {
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, "", code, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := make([]string, 1+strings.Count(string(code), "\n"))
 	for _, g := range f.Comments {
 		begins := true

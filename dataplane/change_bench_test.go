@@ -2,7 +2,6 @@ package dataplane_test
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -121,34 +120,4 @@ func processTime(tb testing.TB) time.Duration {
 		tb.Fatal(err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
-// What a configuration holds in memory, and the next one beside it.
-func BenchmarkConfigMemory(b *testing.B) {
-	for _, backends := range []int{1000, 10_000} {
-		b.Run(fmt.Sprintf("of-%d", backends), func(b *testing.B) {
-			f := newRendered(backends)
-			var first, next, last runtime.MemStats
-			for b.Loop() {
-				runtime.GC()
-				runtime.ReadMemStats(&first)
-				cfg := f.config(b, nil)
-				cfg.Hash()
-				runtime.GC()
-				runtime.ReadMemStats(&next)
-				f.parts[backends/2] = renderedBackend("default_app-x_http", 2)
-				after := f.config(b, cfg)
-				after.Hash()
-				if _, err := dataplane.Diff(cfg, after); err != nil {
-					b.Fatal(err)
-				}
-				runtime.GC()
-				runtime.ReadMemStats(&last)
-				runtime.KeepAlive(cfg)
-				runtime.KeepAlive(after)
-			}
-			b.ReportMetric(float64(next.HeapAlloc-first.HeapAlloc), "first-B")
-			b.ReportMetric(float64(last.HeapAlloc-next.HeapAlloc), "next-B")
-		})
-	}
 }

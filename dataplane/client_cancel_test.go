@@ -200,10 +200,7 @@ func TestClientGivesUpAnywhere(t *testing.T) {
 func TestClientClosesTheLedgerLater(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []dataplanetest.Fault{{Drop: true}, {Cut: true}, {Status: 503, Times: 3}} {
-		s := fakeSite(t, nil)
-		d := newDesired(t, s)
-		client := s.client(t, nil)
-		syncSite(t, client, d.config(t))
+		s, d, client := servedSite(t)
 		d.s1 = "127.0.0.7:7 weight 10"
 		fault.Method, fault.Path, fault.Skip = "PUT", "haptic-ledger", 1
 		s.Fail(fault)

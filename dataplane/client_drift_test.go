@@ -75,10 +75,7 @@ func TestClientTellsAboutAStoredCertificate(t *testing.T) {
 func TestClientConflictTakesNoReload(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{409, 429} {
-		s := fakeSite(t, nil)
-		d := newDesired(t, s)
-		client := s.client(t, nil)
-		syncSite(t, client, d.config(t))
+		s, d, client := servedSite(t)
 		d.s1, d.mapText = "127.0.0.7:7 weight 10", "/a a\n/n new\n"
 		s.Fail(dataplanetest.Fault{Method: "POST", Path: "configuration/raw", Status: status})
 		r := syncSite(t, client, d.config(t))

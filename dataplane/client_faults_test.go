@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
@@ -47,11 +49,7 @@ func TestClientFaults(t *testing.T) {
 		"certificate is swapped, is cut": {fault: dataplanetest.Fault{Method: "PUT", Path: "ssl_certificates", Cut: true}, reloads: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &site{Server: dataplanetest.New(t, nil)}
-			s.endpoint = s.Endpoint()
-			d := newDesired(t, s)
-			client := s.client(t, nil)
-			syncSite(t, client, d.config(t))
+			s, d, client := servedSite(t)
 			before := len(s.Reloads())
 
 			d.s1, d.mapText, d.certificate = "127.0.0.7:7 weight 10", "/a a\n/n new\n", siteCertificate(t, "a.test")
@@ -92,11 +90,7 @@ func TestClientFaults(t *testing.T) {
 
 func TestClientSecondWriter(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
-	d := newDesired(t, s)
-	client := s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 	other := strings.Replace(s.Raw(), "maxconn 100", "maxconn 7", 1)
 
 	t.Run("once", func(t *testing.T) {
@@ -127,8 +121,7 @@ func TestClientSecondWriter(t *testing.T) {
 // text in memory than on disk. Who comes next repairs that without a reload.
 func TestClientRepairsTheMemoryOfTheAPI(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, nil)
 	d := newDesired(t, s)
 	syncSite(t, s.client(t, nil), d.config(t))
 	good, reloads := s.Raw(), len(s.Reloads())
@@ -152,8 +145,7 @@ func TestClientRepairsTheMemoryOfTheAPI(t *testing.T) {
 
 func TestClientFileGoesWhileItLooks(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, nil)
 	d := newDesired(t, s)
 	syncSite(t, s.client(t, nil), d.config(t))
 	for _, path := range []string{"storage/maps/m.map", "storage/ssl_certificates/a.pem"} {
@@ -166,8 +158,7 @@ func TestClientFileGoesWhileItLooks(t *testing.T) {
 
 func TestClientAtRest(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, nil)
 	config := newDesired(t, s).config(t)
 	client := s.client(t, nil)
 	syncSite(t, client, config)
@@ -188,11 +179,7 @@ func TestClientAtRest(t *testing.T) {
 
 func TestClientStoredFileDrifts(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
-	d := newDesired(t, s)
-	client := s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 	s.SetFile(dataplane.Map, "m.map", []byte("/a drifted\n"))
 	s.SetFile(dataplane.General, "stale.txt", []byte("x"))
 	s.SetFile(dataplane.General, "odd name.txt", []byte("x"))
@@ -211,8 +198,7 @@ func TestClientStoredFileDrifts(t *testing.T) {
 
 func TestClientKeepsFiles(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, nil)
 	d := newDesired(t, s)
 	d.global = "  lua-prepend-path " + d.layout.Dir(dataplane.General) + "/?.lua\n"
 	s.SetFile(dataplane.General, "library.lua", []byte("x"))
@@ -229,8 +215,7 @@ func TestClientKeepsFiles(t *testing.T) {
 
 func TestClientOldAPI(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, &dataplanetest.Options{APIVersion: "v3.0.5"})}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, &dataplanetest.Options{APIVersion: "v3.0.5"})
 	d := newDesired(t, s)
 	client := s.client(t, nil)
 	syncSite(t, client, d.config(t))
@@ -246,8 +231,7 @@ func TestClientOldAPI(t *testing.T) {
 
 func TestClientRefusesBeforeSending(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, nil)
 	for name, c := range map[string]struct {
 		text  string
 		files []dataplane.File
@@ -265,9 +249,7 @@ func TestClientRefusesBeforeSending(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			config, err := dataplane.NewConfig(c.text, c.files...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			before := s.Version()
 			_, err = s.client(t, nil).Sync(t.Context(), config)
 			var e *dataplane.Error
@@ -283,8 +265,7 @@ func TestClientRefusesBeforeSending(t *testing.T) {
 
 func TestClientContext(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, nil)
 	config := newDesired(t, s).config(t)
 	t.Run("cancelled before", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -326,9 +307,7 @@ func TestEndpointKeepsItsPassword(t *testing.T) {
 	const password = "hunter2"
 	e := dataplane.Endpoint{URL: "http://192.0.2.1:5555", Username: "admin", Password: password}
 	encoded, err := json.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "endpoint", e, "pointer", &e)
 	_, unreachable := dataplane.NewClient(dataplane.Endpoint{URL: "http://admin:" + password + "@192.0.2.1"}, nil)
@@ -355,9 +334,7 @@ func TestClientWrongPassword(t *testing.T) {
 	e := s.Endpoint()
 	e.Password = "wrong"
 	config, err := dataplane.NewConfig("global\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = dataplane.Sync(t.Context(), e, config, nil)
 	if !errors.Is(err, dataplane.ErrUnauthorized) || strings.Contains(err.Error(), e.Password) {
 		t.Errorf("got %v", err)

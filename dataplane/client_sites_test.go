@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 	"github.com/hapticsdk/haptic/internal/haproxytest"
@@ -36,9 +38,7 @@ func (s *site) client(t testing.TB, o *dataplane.ClientOptions) *dataplane.Clien
 	}
 	o.Layout = s.Layout()
 	c, err := dataplane.NewClient(s.endpoint, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -59,9 +59,7 @@ func (s *site) stored(t *testing.T) string {
 		return s.Raw()
 	}
 	b, err := os.ReadFile(s.Layout().ConfigPath())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var plain strings.Builder
 	for line := range strings.Lines(string(b)) {
 		if !strings.HasPrefix(line, "# _") {
@@ -90,15 +88,11 @@ func (s *site) interfere(t *testing.T, text string) {
 	}
 	do := func(method, path string, body io.Reader) *http.Response {
 		req, err := http.NewRequestWithContext(t.Context(), method, s.endpoint.URL+"/v3/"+path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		req.SetBasicAuth(s.endpoint.Username, s.endpoint.Password)
 		req.Header.Set("Content-Type", "text/plain")
 		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_ = res.Body.Close()
 		return res
 	}
@@ -164,9 +158,7 @@ haproxy:
   reload: {reload_delay: 1, reload_strategy: custom, reload_cmd: %[8]s, restart_cmd: "true"}
 `, port, dir, l.Dir(dataplane.Map), l.Dir(dataplane.Certificate), l.Dir(dataplane.General), l.ConfigPath(), master, reload)
 	file := filepath.Join(dir, "dataplaneapi.yml")
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
 	api := &foreignAPI{binary: binary, file: file, url: fmt.Sprintf("http://127.0.0.1:%d", port)}
 	api.start(t)
 	t.Cleanup(api.kill)
@@ -182,9 +174,7 @@ type foreignAPI struct {
 func (a *foreignAPI) start(t testing.TB) {
 	t.Helper()
 	a.cmd = exec.Command(a.binary, "-f", a.file)
-	if err := a.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.cmd.Start())
 	waitForSite(t, func() bool {
 		res, err := http.Get(a.url + "/v3/info")
 		if err != nil {
@@ -275,9 +265,7 @@ func (d desired) config(t *testing.T) *dataplane.Config {
 		files = append(files, dataplane.File{Kind: dataplane.General, Name: "sorry.http", Content: []byte(d.page)})
 	}
 	c, err := dataplane.NewConfig(d.text(), files...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 

@@ -24,8 +24,7 @@ func TestClientSuccessor(t *testing.T) {
 		"second upload fails":          {Method: "PUT", Path: "storage/", Skip: 1, Status: 503},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &site{Server: dataplanetest.New(t, nil)}
-			s.endpoint = s.Endpoint()
+			s := fakeSite(t, nil)
 			d := newDesired(t, s)
 			first := s.client(t, &dataplane.ClientOptions{Attempts: 1})
 			syncSite(t, first, d.config(t))
@@ -70,11 +69,7 @@ func TestClientTakesBackWhatTheProcessHas(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &site{Server: dataplanetest.New(t, nil)}
-			s.endpoint = s.Endpoint()
-			d := newDesired(t, s)
-			client := s.client(t, nil)
-			syncSite(t, client, d.config(t))
+			s, d, client := servedSite(t)
 			old := d
 			address, _ := s.LoadedServer("b", "s1")
 
@@ -101,11 +96,7 @@ func TestClientTakesBackWhatTheProcessHas(t *testing.T) {
 // lack what an earlier attempt has stored.
 func TestClientStaysUnsettled(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
-	d := newDesired(t, s)
-	client := s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 
 	d.mapText = "/a a\n/n new\n"
 	s.Fail(dataplanetest.Fault{Method: "POST", Path: "/entries", Drop: true, Times: 9})
@@ -126,11 +117,7 @@ func TestClientStaysUnsettled(t *testing.T) {
 // Files that could not be put back are not taken for those that were there.
 func TestClientFilesNotPutBack(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
-	d := newDesired(t, s)
-	client := s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 	old := d
 
 	d.mapText, d.s1 = "/a a\n/n new\n", "127.0.0.7:7 weight 10"
@@ -149,8 +136,7 @@ func TestClientFilesNotPutBack(t *testing.T) {
 // that the reload failed.
 func TestClientGivesUpAfterTheReload(t *testing.T) {
 	t.Parallel()
-	s := &site{Server: dataplanetest.New(t, nil)}
-	s.endpoint = s.Endpoint()
+	s := fakeSite(t, nil)
 	d := newDesired(t, s)
 	client := s.client(t, &dataplane.ClientOptions{ReloadTimeout: patience})
 	syncSite(t, client, d.config(t))

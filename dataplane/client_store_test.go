@@ -207,9 +207,7 @@ func (s *site) reloads(t *testing.T) {
 // Changes are told while a push is under way, and stored by the next one.
 func TestClientTellsWhileItStores(t *testing.T) {
 	t.Parallel()
-	s := fakeSite(t, nil)
-	d, client := newDesired(t, s), s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 	release := make(chan struct{})
 	pushing := make(chan struct{})
 	client = s.client(t, &dataplane.ClientOptions{HTTPClient: &http.Client{Transport: heldPush{pushing, release}}})
@@ -266,9 +264,7 @@ func (h heldPush) RoundTrip(r *http.Request) (*http.Response, error) {
 // Another writer's push comes in between: nothing of it is written over unseen.
 func TestClientStoreConflicts(t *testing.T) {
 	t.Parallel()
-	s := fakeSite(t, nil)
-	d, client := newDesired(t, s), s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 	d.s1 = "127.0.0.2:1003 weight 20"
 	tellSite(t, client, d.config(t))
 	s.Write(strings.Replace(s.Raw(), "maxconn 100", "maxconn 7", 1))
@@ -326,9 +322,7 @@ func TestClientKilledBeforeItStores(t *testing.T) {
 // A text that the API refuses after the process was told leaves the process as it was.
 func TestClientTakesBackWhatIsRefused(t *testing.T) {
 	t.Parallel()
-	s := fakeSite(t, nil)
-	d, client := newDesired(t, s), s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 	before := s.whole(t)
 	d.s1, d.mapText = "127.0.0.2:1003 weight 20", "/a a\n/n new\n"
 	s.Fail(dataplanetest.Fault{Method: "POST", Path: "configuration/raw", Status: 400})
@@ -342,9 +336,7 @@ func TestClientTakesBackWhatIsRefused(t *testing.T) {
 // unseen, and the change is stored with the next Store.
 func TestClientStoresAfterAnotherWriter(t *testing.T) {
 	t.Parallel()
-	s := fakeSite(t, nil)
-	d, client := newDesired(t, s), s.client(t, nil)
-	syncSite(t, client, d.config(t))
+	s, d, client := servedSite(t)
 	d.s1 = "127.0.0.2:1003 weight 20"
 	tellSite(t, client, d.config(t))
 	s.Write("# of another\n" + s.Raw())

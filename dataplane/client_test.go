@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
@@ -14,9 +16,7 @@ import (
 func syncSite(t *testing.T, c *dataplane.Client, config *dataplane.Config) *dataplane.Result {
 	t.Helper()
 	r, err := c.Sync(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if r.Hash != config.Hash() || r.Plan == nil || r.Duration <= 0 {
 		t.Errorf("result %+v", r)
 	}
@@ -138,9 +138,7 @@ func TestClientChanges(t *testing.T) {
 				c.change(t, &d)
 				config := d.config(t)
 				plan, err := client.DryRun(t.Context(), config)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				r := syncSite(t, client, config)
 				if plan.Impact() != c.impact || r.Plan.Impact() != c.impact || r.Reloads != c.reloads || r.Fallback != "" {
 					t.Errorf("want %v and %d reloads\nplan %v\ndone %v\n%v", c.impact, c.reloads, plan, r, r.Plan)
@@ -233,9 +231,7 @@ func TestClientFailedReload(t *testing.T) {
 		bad := d
 		bad.mapText = "/a another\n"
 		taken, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", localPort(t))) // valid, but not to be had
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = taken.Close() }()
 		bad.bind = "  bind " + taken.Addr().String() + "\n"
 		if !s.real {

@@ -24,15 +24,11 @@ func TestClientTLS(t *testing.T) {
 	secure := httptest.NewTLSServer(api)
 	defer secure.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600))
 	e := api.Endpoint()
 	e.URL = secure.URL
 	config, err := dataplane.NewConfig("global\n  maxconn 5\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := dataplane.Sync(t.Context(), e, config, &dataplane.ClientOptions{Attempts: 1}); err == nil {
 		t.Error("trusted a certificate of nobody")
 	}
@@ -85,14 +81,11 @@ func TestClientFindsWhatFolderIsMeant(t *testing.T) {
 		"bind :443 ssl crt /etc/haproxy/ssl/%[env(S)].pem":      true,
 		"http-request set-header X %[path,f(/etc/haproxy/ssl)]": true,
 	} {
-		s := &site{Server: dataplanetest.New(t, nil)}
-		s.endpoint = s.Endpoint()
+		s := fakeSite(t, nil)
 		s.SetFile(dataplane.Certificate, "stale.pem", siteCertificate(t, "stale.test"))
 		config, err := dataplane.NewConfig("frontend f\n  "+line+"\n",
 			dataplane.File{Kind: dataplane.Certificate, Name: "site.pem", Content: siteCertificate(t, "a.test")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		syncSite(t, s.client(t, nil), config)
 		if got := s.file(dataplane.Certificate, "stale.pem") != ""; got != keeps {
 			t.Errorf("%s: kept %v", line, got)

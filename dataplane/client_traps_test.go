@@ -27,6 +27,15 @@ func fakeSite(t *testing.T, o *dataplanetest.Options) *site {
 	return s
 }
 
+// servedSite is a site that has what is desired, by a client.
+func servedSite(t *testing.T) (*site, desired, *dataplane.Client) {
+	t.Helper()
+	s := fakeSite(t, nil)
+	d, client := newDesired(t, s), s.client(t, nil)
+	syncSite(t, client, d.config(t))
+	return s, d, client
+}
+
 // TestClientTraps has one test for each thing that the Dataplane API does to who
 // does not know it.
 func TestClientTraps(t *testing.T) {

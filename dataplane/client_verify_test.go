@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
 
 // losing is a transport on which runtime actions get lost: the API says that it
@@ -37,8 +36,7 @@ func TestClientBelievesNothing(t *testing.T) {
 		"SetServerState":  func(d *desired) { d.s1 = "127.0.0.1:1001 weight 10 disabled" },
 	} {
 		t.Run(action, func(t *testing.T) {
-			s := &site{Server: dataplanetest.New(t, nil)}
-			s.endpoint = s.Endpoint()
+			s := fakeSite(t, nil)
 			d := newDesired(t, s)
 			d.bind = "  maxconn 40\n"
 			client := s.client(t, &dataplane.ClientOptions{HTTPClient: &http.Client{Transport: losing{action}}})

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/hapticsdk/haptic/dataplane"
 )
 
 const bigBackends = 5000
@@ -88,17 +86,6 @@ func BenchmarkDiff(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// What the figures above have of NewConfig.
-func BenchmarkNewConfig(b *testing.B) {
-	text := bigText{}.String()
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := dataplane.NewConfig(text); err != nil {
-			b.Fatal(err)
-		}
 	}
 }
 

@@ -84,11 +84,10 @@ type LocalOptions struct {
 // ProcessEvent says what happened to the HAProxy of a [Local].
 type ProcessEvent struct {
 	Kind  ProcessKind
-	PID   int           // of the master; 0 if there is none, or if another program runs it
-	Err   error         // why it does not serve now, with its last output; nil if it serves
-	Tries int           // starts that failed in a row, this one included
-	Away  time.Duration // how long it did not serve, if it serves again
-	Times int           // how often it ended or fell silent, with less than 5 min in between
+	PID   int   // of the master; 0 if there is none, or if another program runs it
+	Err   error // why it does not serve now, with its last output; nil if it serves
+	Tries int   // starts that failed in a row, this one included
+	Times int   // how often it ended or fell silent, with less than 5 min in between
 }
 
 // ProcessKind is a kind of [ProcessEvent].
@@ -144,7 +143,7 @@ func NewLocal(opts LocalOptions) (*Local, error) {
 	}
 	if tell := opts.OnProcess; tell != nil {
 		inner.OnProcess = func(e host.ProcessEvent) {
-			tell(ProcessEvent{Kind: ProcessKind(e.Kind), PID: e.PID, Err: errorOf(localName, e.Err), Tries: e.Tries, Away: e.Away, Times: e.Times})
+			tell(ProcessEvent{Kind: ProcessKind(e.Kind), PID: e.PID, Err: errorOf(localName, e.Err), Tries: e.Tries, Times: e.Times})
 		}
 	}
 	h, err := host.New(inner)

@@ -1,9 +1,7 @@
 package dataplane_test
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -122,27 +120,6 @@ func BenchmarkLocalFiles(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkFsync is what the disk alone takes for the text of BenchmarkLocal.
-func BenchmarkFsync(b *testing.B) {
-	dir := b.TempDir()
-	text := []byte(strings.Repeat("x", 1<<20))
-	for range b.N {
-		require.NoError(b, writeSynced(dir, text))
-	}
-}
-
-func writeSynced(dir string, content []byte) (err error) {
-	f, err := os.CreateTemp(dir, "x")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if _, err := f.Write(content); err != nil {
-		return err
-	}
-	return f.Sync()
 }
 
 // brief is n, or a part of it with -short: CI runs each benchmark once.

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
@@ -160,9 +162,7 @@ func TestAskIsByType(t *testing.T) {
 	s, err2 := eventbus.Ask[string](ctx, b, candidate{})
 	p, err3 := eventbus.Ask[int](ctx, b, &candidate{})
 	a, err4 := eventbus.Ask[int, any](ctx, b, candidate{})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err1, err2, err3, err4))
 	if n["a"] != 1 || s["a"] != "one" || p["a"] != 2 || a["a"] != 3 {
 		t.Errorf("got %v %v %v %v", n, s, p, a)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/eventbus"
 )
@@ -53,9 +54,7 @@ func closeBus(t *testing.T, b *eventbus.Bus) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // used up by a test that fails
 	defer cancel()
-	if err := b.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, b.Close(ctx))
 }
 
 func TestTopicsAreTypes(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,9 +25,7 @@ import (
 func mustCached[T k8swatch.Object](t testing.TB, src k8swatch.MetadataSource, gvr schema.GroupVersionResource, opts *k8swatch.CachedOptions) *k8swatch.Cached[T] {
 	t.Helper()
 	c, err := k8swatch.NewCached[T](src, gvr, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,9 +100,7 @@ current-context: x
 func TestCluster(t *testing.T) {
 	server := newAPIServer(t)
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t, server.URL), UserAgent: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	if c.RESTConfig().QPS != 50 {
 		t.Errorf("QPS %v", c.RESTConfig().QPS)
@@ -176,9 +175,7 @@ func (h *halfOpen) heal() {
 
 func newHalfOpen(t *testing.T, target string) *halfOpen {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h := &halfOpen{Listener: l, target: target}
 	h.wg.Go(func() {
 		for {
@@ -232,9 +229,7 @@ func TestHalfOpen(t *testing.T) {
 		// mistake has the objects read again: they are the same.
 		ReadIdleTimeout: 50 * time.Millisecond, PingTimeout: 500 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	w := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true})
 	start(t, w)
@@ -255,14 +250,10 @@ func TestHalfOpen(t *testing.T) {
 func TestClusterClose(t *testing.T) {
 	server := newAPIServer(t)
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t, server.URL)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dial, address := c.RESTConfig().Dial, server.Listener.Addr().String()
 	before, err := dial(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.Close()
 	if _, err := before.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("open before Close: %v", err)

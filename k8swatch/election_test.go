@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +42,7 @@ func newLeases() *leases {
 func (l *leases) holder(t *testing.T) string {
 	t.Helper()
 	lease, err := l.CoordinationV1().Leases("ns").Get(t.Context(), "haptic", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if lease.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -59,9 +58,7 @@ func (l *leases) take(t *testing.T, holder string) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}
 	// Past the reactors, one of which hangs.
-	if err := l.Tracker().Update(leaseKind, lease, "ns"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Tracker().Update(leaseKind, lease, "ns"))
 }
 
 func (l *leases) candidate(t *testing.T, identity string) *k8swatch.Election {
@@ -69,9 +66,7 @@ func (l *leases) candidate(t *testing.T, identity string) *k8swatch.Election {
 	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
 		Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: identity, Logger: quiet,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
@@ -204,9 +199,7 @@ func TestElectionFrozen(t *testing.T) {
 	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
 		Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		// A renewal that hangs until the process thaws.
 		freeze := make(chan struct{})
@@ -294,13 +287,9 @@ func TestOnLeaderHoldsUpNothing(t *testing.T) {
 			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
 			OnLeader: func(identity string) { <-release; told = append(told, identity) },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}
-		if err := l.Tracker().Create(leaseKind, lease, "ns"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Tracker().Create(leaseKind, lease, "ns"))
 		l.take(t, "first")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -352,9 +341,7 @@ func stands(t *testing.T, e *k8swatch.Election) (stop func()) {
 func (l *leases) give(t *testing.T, holder string) {
 	t.Helper()
 	err := l.Tracker().Create(leaseKind, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}, "ns")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.take(t, holder)
 }
 

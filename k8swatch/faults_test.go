@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -334,9 +335,7 @@ func TestTornBody(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: inner.kubeconfig(t, server.URL)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	w := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true})
 	start(t, w)

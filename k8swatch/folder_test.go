@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,12 +36,8 @@ spec:
 func write(t testing.TB, name, text string) {
 	t.Helper()
 	next := filepath.Join(filepath.Dir(name), ".next-"+filepath.Base(name))
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, name); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(next, []byte(text), 0o600))
+	require.NoError(t, os.Rename(next, name))
 }
 
 // errorLog collects what OnError is told.
@@ -70,9 +67,7 @@ func (l *errorLog) len() int {
 // TestManifestErrors is the specification in testdata: each mistake with its line.
 func TestManifestErrors(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/manifests/errors.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content := map[string]string{}
 	for _, f := range archive.Files {
 		content[f.Name] = string(f.Data)
@@ -86,9 +81,7 @@ func TestManifestErrors(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, name), content[name])
 			f, err := k8swatch.NewFolder(dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := ""
 			for _, err := range f.Errors() {
 				var m *k8swatch.ManifestError
@@ -136,9 +129,7 @@ spec: {count: 3, anything: [goes]}
 	write(t, filepath.Join(dir, "README.md"), "not a manifest")
 	write(t, filepath.Join(dir, ".hidden.yaml"), "not: a manifest")
 	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if errs := f.Errors(); len(errs) > 0 {
 		t.Fatal(errs)
 	}
@@ -155,9 +146,7 @@ spec: {count: 3, anything: [goes]}
 		{mustNew(t, f, routes, nil), "default/r"},
 		{mustNew(t, f, services, nil), "default/j"},
 	} {
-		if err := g.Add(gvr.w); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Add(gvr.w))
 		defer func() {
 			if got := strings.TrimSpace(names(gvr.w.Snapshot().List())); got != gvr.want {
 				t.Errorf("%s: %q, want %q", gvr.w.Resource().Resource, got, gvr.want)
@@ -188,9 +177,7 @@ func followed(t *testing.T, files map[string]string) (dir string, f *k8swatch.Fo
 		write(t, filepath.Join(dir, name), text)
 	}
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w = mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, f)
 	start(t, w)
@@ -209,9 +196,7 @@ func TestFolderFollows(t *testing.T) {
 	has := func(host string) func() bool { return func() bool { return w.Snapshot().GetSingle(host) != nil } }
 	version := func() string { return w.Snapshot().ByName("default", "a").GetResourceVersion() }
 
-	if err := os.WriteFile(path, []byte(fmt.Sprintf(ingressYAML, "a", "a2.test")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(ingressYAML, "a", "a2.test")), 0o600))
 	eventually(t, "a save in place", has("a2.test"))
 
 	// Saved without a change: nothing happens. Another file shows that it was read.
@@ -225,9 +210,7 @@ func TestFolderFollows(t *testing.T) {
 
 	// As editors do it: a new file is moved over the old one.
 	write(t, filepath.Join(dir, ".a.yaml.swp"), fmt.Sprintf(ingressYAML, "a", "a3.test"))
-	if err := os.Rename(filepath.Join(dir, ".a.yaml.swp"), path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(filepath.Join(dir, ".a.yaml.swp"), path))
 	eventually(t, "a rename", has("a3.test"))
 
 	// Broken: an error, and the last good content stays.
@@ -245,9 +228,7 @@ func TestFolderFollows(t *testing.T) {
 		t.Errorf("mended, but %v", errs)
 	}
 
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
 	eventually(t, "a deleted file", func() bool { return w.Snapshot().ByName("default", "a") == nil })
 	if log.len() != 1 {
 		t.Errorf("errors: %s", log)
@@ -263,9 +244,7 @@ func TestFolderHalfWritten(t *testing.T) {
 	write(t, path, text)
 	log := &errorLog{}
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.SetSettle(time.Hour) // a busy machine may put long pauses between the steps
 	deleted := make(chan struct{}, 100)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{
@@ -286,17 +265,13 @@ func TestFolderHalfWritten(t *testing.T) {
 		host := fmt.Sprintf("b%d.test", i)
 		text := strings.Replace(text, "b.test", host, 1)
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, part := range []string{text[:50], text[50 : len(text)/2], text[len(text)/2 : len(text)-3], text[len(text)-3:]} {
 			if _, err := file.WriteString(part); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, file.Close())
 		eventually(t, "the save is taken in", func() bool { return w.Snapshot().GetSingle(host) != nil })
 	}
 	if len(deleted) > 0 || log.len() > 0 {
@@ -340,9 +315,7 @@ func TestFolderGoesAfterASave(t *testing.T) {
 	const n = 50
 	top := t.TempDir()
 	fill := func(dir, host string) {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(dir, 0o700))
 		for i := range n {
 			write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), host))
 		}
@@ -352,9 +325,7 @@ func TestFolderGoesAfterASave(t *testing.T) {
 	fill(next, "c.test")
 	var log errorLog
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.SetSettle(time.Nanosecond) // what is to be concluded is concluded before anybody looks
 	var deleted atomic.Int32
 	w := mustNew(t, f, ingresses, &k8swatch.Options{
@@ -369,13 +340,9 @@ func TestFolderGoesAfterASave(t *testing.T) {
 	for i := range n {
 		write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), "b.test"))
 	}
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(dir, dir+".old"))
 	eventually(t, "the loss is told", func() bool { return log.len() > 0 })
-	if err := os.Rename(next, dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(next, dir))
 	eventually(t, "the new folder is followed", func() bool { return len(w.Snapshot().Get("c.test")) == n })
 	if deleted.Load() != 0 {
 		t.Errorf("%d objects were deleted while the folder was away", deleted.Load())
@@ -393,9 +360,7 @@ func TestFolderConflict(t *testing.T) {
 	if w.Snapshot().GetSingle("b.test") == nil {
 		t.Error("the object that was there first went")
 	}
-	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "b.yaml")))
 	eventually(t, "the other takes its place", func() bool { return w.Snapshot().GetSingle("a.test") != nil })
 	if errs := f.Errors(); len(errs) != 0 {
 		t.Errorf("resolved, but %v", errs)
@@ -412,9 +377,7 @@ func TestFolderUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var m *k8swatch.ManifestError
 	if errs := f.Errors(); len(errs) != 1 || !errors.As(errs[0], &m) || m.File != path || m.Line != 0 {
 		t.Errorf("errors %v", errs)
@@ -426,9 +389,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "s.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  number: 8675309\n  list: [hunter2]\n")
 	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text := fmt.Sprint(f.Errors()); len(f.Errors()) != 1 || strings.Contains(text, "8675309") || strings.Contains(text, "hunter2") {
 		t.Error(text)
 	}

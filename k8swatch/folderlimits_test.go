@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
@@ -17,9 +19,7 @@ func TestFolderLimits(t *testing.T) {
 	write(t, filepath.Join(dir, "object.yaml"), large)
 	write(t, filepath.Join(dir, "file.yaml"), large+large)
 	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{MaxFile: 5 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const unused = "; no earlier version of it is known: none of it is in use"
 	want := []string{
 		"file.yaml: it has more than 5242880 bytes (FolderOptions.MaxFile)" + unused,

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,9 +32,7 @@ func TestGroup(t *testing.T) {
 			OnChange:       rec.onChange,
 			OnSyncComplete: func(n int) { count = n },
 		})
-		if err := g.Add(in, svc); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Add(in, svc))
 		if err := k8swatch.NewGroup(nil).Add(in); !errors.Is(err, k8swatch.ErrInGroup) {
 			t.Errorf("added twice: %v", err)
 		}
@@ -87,9 +86,7 @@ func TestGroupSnapshotIsOneInstant(t *testing.T) {
 	src := k8swatchtest.NewSource()
 	in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
 	g := k8swatch.NewGroup(nil)
-	if err := g.Add(in, svc); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.Add(in, svc))
 	start(t, g)
 	synced(t, g, 0)
 	const n = 200
@@ -121,9 +118,7 @@ func TestGroupStatesOfOneResource(t *testing.T) {
 		for _, order := range [][2]*k8swatchtest.Source{{good, bad}, {bad, good}} {
 			g := k8swatch.NewGroup(nil)
 			for i, src := range order {
-				if err := g.Add(mustNew(t, src, ingresses, &k8swatch.Options{Namespace: string(rune('a' + i))})); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, g.Add(mustNew(t, src, ingresses, &k8swatch.Options{Namespace: string(rune('a' + i))})))
 			}
 			stop := start(t, g)
 			synctest.Wait()
@@ -155,9 +150,7 @@ func TestGroupErrorIsOfTheFirst(t *testing.T) {
 			src := k8swatchtest.NewSource()
 			src.Partition()
 			g := k8swatch.NewGroup(nil)
-			if err := g.Add(mustNew(t, src, services, nil), mustNew(t, src, ingresses, nil), mustNew(t, src, secrets, nil)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, g.Add(mustNew(t, src, services, nil), mustNew(t, src, ingresses, nil), mustNew(t, src, secrets, nil)))
 			start(t, g)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,9 +104,7 @@ func names[T k8swatch.Object](objs []T) string {
 func mustNew(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.Options) *k8swatch.Watcher {
 	t.Helper()
 	w, err := k8swatch.New(src, gvr, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 

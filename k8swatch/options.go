@@ -38,7 +38,7 @@ type Options struct {
 	IndexBy []string
 
 	// IgnoreFields are JSONPath expressions of fields to drop before the watcher stores
-	// an object, such as "status". They consist of fields, ['key'], [3] and [*] alone.
+	// an object, such as "status". They have no filter.
 	// The watcher always drops metadata.managedFields and the annotation
 	// kubectl.kubernetes.io/last-applied-configuration. Both copy the object, and no
 	// configuration needs them. An update of dropped fields alone is no change. The

@@ -17,24 +17,6 @@ import (
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 )
 
-// Route is a custom resource.
-type Route struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-	Spec              RouteSpec `json:"spec"`
-}
-
-type RouteSpec struct {
-	Host   string `json:"host"`
-	Weight int64  `json:"weight"`
-}
-
-func (r *Route) DeepCopyObject() runtime.Object {
-	c := *r
-	r.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
-	return &c
-}
-
 // ownScheme has the Route, and nothing of client-go.
 func ownScheme() *runtime.Scheme {
 	s := runtime.NewScheme()

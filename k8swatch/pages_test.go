@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,9 +142,7 @@ func TestRunWaits(t *testing.T) {
 					go func() { done <- w.Run(ctx) }()
 					<-src.entered
 					cancel()
-					if err := <-done; err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, <-done)
 					if n := src.underWay(); n != 0 {
 						t.Fatalf("%d requests are under way", n)
 					}

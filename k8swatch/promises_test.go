@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -78,9 +79,7 @@ func TestOnErrorMayAskTheFolder(t *testing.T) {
 			counts <- len(f.Errors())
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folder.Store(f)
 	start(t, f)
 	write(t, filepath.Join(dir, "a.yaml"), "kind: [\n")
@@ -108,27 +107,21 @@ func TestOnErrorMayAskTheFolder(t *testing.T) {
 func TestFolderThatIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
 	create := func(host string) {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(dir, 0o700))
 		write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", host))
 	}
 	create("a.test")
 	write(t, filepath.Join(dir, "broken.yaml"), "kind: [\n")
 	var log errorLog
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, w)
 	start(t, f)
 	synced(t, w, 1)
 	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", "early.test"))
 	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("early.test") != nil })
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(dir, dir+".old"))
 	eventually(t, "the loss is told", func() bool { return log.len() > 1 })
 	if w.Snapshot().Len() != 1 {
 		t.Error("a folder that is away took its objects with it")
@@ -165,9 +158,7 @@ func TestOnLeaderInOrder(t *testing.T) {
 				calls.Add(-1)
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +32,7 @@ func secret(namespace, name, password string) *corev1.Secret {
 func mustSingle[T k8swatch.Object](t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.SingleOptions[T]) *k8swatch.Single[T] {
 	t.Helper()
 	s, err := k8swatch.NewSingle(src, gvr, "shop", "main", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -41,9 +42,7 @@ func testIntake(t testing.TB, indexBy ...string) (*intake, *Changes) {
 func testIntakeOf(t testing.TB, gvr schema.GroupVersionResource, indexBy ...string) *intake {
 	t.Helper()
 	in, err := newIntake(gvr, memapi.KindFor(gvr), &Options{IndexBy: indexBy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return in
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -467,18 +468,14 @@ func TestForceSyncOfOthers(t *testing.T) {
 		src := k8swatchtest.NewSource(ingress("a", "1"), service("a", "1"))
 		var rec recorder
 		g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: rec.onChange})
-		if err := g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)))
 		var told []k8swatch.SingleChange[*networkingv1.Ingress]
 		one, err := k8swatch.NewSingle(src, ingresses, "a", "1", &k8swatch.SingleOptions[*networkingv1.Ingress]{
 			OnChange: func(_ context.Context, c k8swatch.SingleChange[*networkingv1.Ingress]) error {
 				told = append(told, c)
 				return nil
 			}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		start(t, g)
 		stop := start(t, one)
 		synctest.Wait()

@@ -218,13 +218,13 @@ func (e HAProxyChanged) Report() event.Report {
 	case dataplane.ProcessStartFailed:
 		r.Name, r.Repeat, r.Sentence = "haproxy.start.failed", e.Tries, "HAProxy does not start"+phrase.InARow(e.Tries)+": "+text
 	case dataplane.ProcessAnswers:
-		r.Name, r.Level, r.Ends, r.Sentence = "haproxy.answers", slog.LevelInfo, outages(), "HAProxy answers again"+away(e.Away)
+		r.Name, r.Level, r.Ends, r.Sentence = "haproxy.answers", slog.LevelInfo, outages(), "HAProxy answers again"
 	default:
 		verb := "started"
 		if e.Kind == dataplane.ProcessAdopted {
 			verb = "was adopted"
 		}
-		r.Level, r.Ends, r.Sentence = slog.LevelInfo, outages(), fmt.Sprintf("HAProxy %s, as process %d", verb, e.PID)+afterFailures(e.Tries)+away(e.Away)
+		r.Level, r.Ends, r.Sentence = slog.LevelInfo, outages(), fmt.Sprintf("HAProxy %s, as process %d", verb, e.PID)+afterFailures(e.Tries)
 	}
 	return r
 }
@@ -242,14 +242,6 @@ func inAShortTime(times int) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%d times in a short time)", times)
-}
-
-// away says how long HAProxy did not serve, counted from when that was noticed.
-func away(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return "; it was away for at least " + d.Round(time.Millisecond).String()
 }
 
 func textOf(err error) string {

@@ -59,7 +59,7 @@ type Options struct {
 	RetryBase     time.Duration // first wait after a failed deployment or reconciliation, doubling; zero: 1 s
 	RetryMax      time.Duration // longest wait between two tries; zero: 60 s
 
-	// StallTime is how long something may fail to happen or to end before the checks of
+	// StallTime is how long something may take to end before the checks of
 	// package observe call it stalled. It belongs far above all time-outs. It is at least
 	// DeployTimeout plus twice RenderTimeout: whatever a time-out ends is slow, not stalled.
 	// Zero: 5 min.
@@ -88,7 +88,7 @@ func (o *Options) Intervals() []Interval {
 		{"renderTimeout", "Time limit of one render.", 30 * time.Second, short, long, &o.RenderTimeout},
 		{"retryInterval", "First wait after a failure, doubling.", time.Second, 0, long, &o.RetryBase},
 		{"retryMaxInterval", "Longest wait between two tries.", time.Minute, 0, long, &o.RetryMax},
-		{"stallTime", "A health check fails when something does not begin or end for so long.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
+		{"stallTime", "A health check fails when something does not end for so long.", 5 * time.Minute, 10 * time.Second, long, &o.StallTime},
 		{"", "", time.Minute, 0, 0, &o.QuarantineBase},
 		{"", "", time.Hour, 0, 0, &o.QuarantineMax},
 	}

@@ -50,7 +50,6 @@ type schedule struct {
 type instanceState struct {
 	born uint64 // tells it apart from an earlier instance of the same name
 	busy uint64 // which instance of this name a call is made to; 0: none
-	call call   // the last call, to any instance of this name
 	gone bool   // it left, and stays only until the call to it returns
 
 	probe    bool // it must be probed before a deployment
@@ -146,7 +145,7 @@ func (s *schedule) arrived(name string, probe bool) (born uint64) {
 	s.born++
 	e := &instanceState{born: s.born, probe: probe, want: s.newest}
 	if before := s.instances[name]; before != nil {
-		e.busy, e.call = before.busy, before.call
+		e.busy = before.busy
 	}
 	s.instances[name] = e
 	return s.born
@@ -163,21 +162,7 @@ func (s *schedule) left(name string) {
 
 // began says that a worker makes a call that next asked for.
 func (s *schedule) began(c call) {
-	e := s.instances[c.instance]
-	e.busy, e.call = c.born, c
-}
-
-// due returns the call that an instance needs at now and does not get, "" if there is none.
-// A short delay is normal. A deployment under way does not count: it has events.
-func (e *instanceState) due(t *Options, now time.Time, leading bool) string {
-	what := stepWait
-	switch {
-	case e.busy != 0 && e.call.what != stepDeploy && now.After(e.call.deadline):
-		what = e.call.what
-	case e.busy == 0 && e.want != nil:
-		what, _ = e.next(t, now, leading)
-	}
-	return [...]string{stepWait: "", stepProbe: "a probe", stepDeploy: "a deployment", stepRuntime: "a deployment", stepCheck: DueCheck}[what]
+	s.instances[c.instance].busy = c.born
 }
 
 // ended records how a call ended. It reports whether the name still belongs to the instance

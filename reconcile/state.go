@@ -48,16 +48,7 @@ type InstanceState struct {
 	Reloads    uint64            `json:"reloads"`  // since the instance is known
 	Commands   uint64            `json:"commands"` // runtime commands since then
 	Last       *dataplane.Result `json:"last,omitempty"`
-
-	// Due is a call that the loop should have made, or that should have ended. It is "a
-	// probe", "a deployment" or [DueCheck]. A short delay is normal. Due is empty while the
-	// instance waits for a known reason: the interval between two reloads, a back-off, old
-	// workers, leadership.
-	Due string `json:"due,omitempty"`
 }
-
-// DueCheck is [InstanceState].Due of an instance that has been idle for the drift interval.
-const DueCheck = "a check for drift"
 
 // Ready reports whether there is a validated configuration and every instance has one. In a
 // process that does not lead, it suffices that no instance fails. At least one instance must
@@ -93,11 +84,7 @@ func (l *Loop) State() State {
 	}
 	for _, t := range l.targets {
 		if w := l.workers[t.Name()]; w != nil && w.target == t {
-			p := w.public
-			if is := l.sched.instances[p.Name]; is != nil && is.born == w.born && !w.single {
-				p.Due = is.due(l.live.Load(), time.Now(), leading)
-			}
-			s.Instances = append(s.Instances, p)
+			s.Instances = append(s.Instances, w.public)
 		} else {
 			s.Instances = append(s.Instances, l.unknown(t))
 		}

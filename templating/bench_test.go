@@ -84,25 +84,6 @@ func BenchmarkIngresses(b *testing.B) {
 	})
 }
 
-// BenchmarkRenderTraced is the render of BenchmarkIngresses with a source map,
-// as it is made when something is wrong.
-func BenchmarkRenderTraced(b *testing.B) {
-	list := ingresses(brief(10_000))
-	e, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{
-		Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		traced, err := e.RenderTraced(b.Context(), "haproxy.cfg", map[string]any{"ingresses": list})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.SetBytes(int64(len(traced.Text)))
-	}
-}
-
 // BenchmarkRender10k is the figure for the cost of escaping: the same render by
 // Scriggo alone, which writes every value as it is, and by text/template.
 func BenchmarkRender10k(b *testing.B) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/open2b/scriggo/native"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -141,9 +142,7 @@ func checkHostile(t *testing.T, tests []hostile) {
 func TestMemoryOfShortLines(t *testing.T) {
 	const most = 16 << 20
 	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ x }}\n{% end %}"), &templating.Options{Vars: map[string]any{"x": 0}, MaxMemory: most, MaxOutput: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	peak := peakOfHeap()
 	_, err = e.Render(t.Context(), "a.cfg", map[string]any{"x": 1 << 60})
 	var at *templating.Error
@@ -160,9 +159,7 @@ func TestLongLineOfValues(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	e, err := templating.Compile(files("a.cfg", "{% for _, i := range seq(300000) %}{{ x }}{% end %}\n{% for _, i := range seq(3) %}{{ x }}{% end %}"), &templating.Options{Vars: map[string]any{"x": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if out, err := e.Render(ctx, "a.cfg", map[string]any{"x": "x"}); err != nil || len(out) != 300004 {
 		t.Errorf("got %d bytes, %v", len(out), err)
 	}
@@ -171,9 +168,7 @@ func TestLongLineOfValues(t *testing.T) {
 // TestItemsTogether renders items one by one, each of which fits.
 func TestItemsTogether(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{% n = 1 %}{{ x }}"), &templating.Options{Vars: map[string]any{"x": "", "n": 0}, MaxOutput: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	item := strings.Repeat("x", 400)
 	if _, err := e.RenderEach(t.Context(), "a.cfg", "x", []any{item, item, item}, map[string]any{"n": 0}); !errors.Is(err, templating.ErrTooLarge) {
 		t.Errorf("got %v", err)
@@ -261,9 +256,7 @@ func TestMemoryOfOthers(t *testing.T) {
 		return "done"
 	}}
 	e, err := templating.Compile(files("haproxy.cfg", "# {{ slow() }}\n"), &templating.Options{Globals: globals, MaxMemory: 32 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "haproxy.cfg", nil)
 	if err != nil || got != "# done\n" {
 		t.Errorf("got %q, %v", got, err)

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -65,9 +67,7 @@ func TestCVEs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.cve, func(t *testing.T) {
 			e, err := templating.Compile(files(tt.entry, tt.template), &templating.Options{Vars: map[string]any{"x": ""}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for _, x := range tt.values {
 				out, err := e.Render(t.Context(), tt.entry, map[string]any{"x": x})
 				if err != nil {

@@ -118,7 +118,7 @@ type entry struct {
 // Compile reads and type-checks all entries and the files that they use. It joins the
 // errors of all entries with errors.Join; see [Errors]. For each entry it reports only the
 // first type error. If a template has Jinja, such as {% endfor %} or s | upper, the message
-// says what to write. The engine does not read the file system afterwards.
+// says where to read what to write. The engine does not read the file system afterwards.
 func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if opts == nil {
 		opts = &Options{}

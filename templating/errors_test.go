@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/templating"
@@ -82,9 +83,7 @@ func TestErrorsHaveOwners(t *testing.T) {
 				Globals: functions, MaxOutput: 1 << 16,
 				Vars: map[string]any{"ings": []*networkingv1.Ingress(nil), "sites": []*hostSite(nil), "nilText": (*string)(nil),
 					"ing": (*networkingv1.Ingress)(nil), "n": 0}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			a, b := ingress("a"), ingress("b")
 			vars := map[string]any{"ings": []*networkingv1.Ingress{a, b}, "sites": []*hostSite{{"x", []any{a, b}}}, "nilText": (*string)(nil),
 				"ing": (*networkingv1.Ingress)(nil), "n": 0}
@@ -152,9 +151,7 @@ func TestManyRefused(t *testing.T) {
 func TestRenderEachNamesItems(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "server {{ ing.Name }} {{ all.Name }}\n"), &templating.Options{
 		Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil), "all": (*networkingv1.Ingress)(nil), "zzz": (*networkingv1.Ingress)(nil)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	items := []any{ingress("a"), ingress("b\n"), ingress("c"), ingress("\td")}
 	vars := map[string]any{"all": ingress("all"), "zzz": ingress("zzz")}
 	texts, err := e.RenderEach(t.Context(), "a.cfg", "ing", items, vars)
@@ -196,9 +193,7 @@ func TestSecondRunDiffers(t *testing.T) {
 				return "", errors.New("stopping")
 			},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := e.Render(ctx, "a.cfg", nil); positions(err) != want || runs != 2 {
 			t.Errorf("%s: %s (%v), %d runs", name, positions(err), err, runs)
 		}
@@ -229,9 +224,7 @@ func TestStopped(t *testing.T) {
 	defer stop()
 	e, err := templating.Compile(files("a.cfg", "a\n{% stop() %}{% for true %}{% end %}"),
 		&templating.Options{Globals: map[string]any{"stop": stop}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	traced, err := e.RenderTraced(ctx, "a.cfg", nil)
 	if !errors.Is(err, context.Canceled) || traced.Text != "a\n" || traced.Origin(1).Line != 1 {
 		t.Errorf("got %q, %v", traced.Text, err)

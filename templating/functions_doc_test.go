@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/open2b/scriggo/native"
+	"github.com/stretchr/testify/require"
 )
 
 // TestDocumentation compares the reference of functions in docs/functions.md with the
 // functions, names, parameters and results.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../docs/functions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listed := map[string]string{}
 	inside := false
 	entry := regexp.MustCompile(`^(\w+)(\(.*)$`)

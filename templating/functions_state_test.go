@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/open2b/scriggo/native"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -20,9 +21,7 @@ func TestFirstSeen(t *testing.T) {
 		"a.http", "{% for _, w := range words %}{% if first_seen(`w`, w) %}{{ w }}{% end %}{% end %}{{ first_seen(`a`, `bc`) }} {{ first_seen(`ab`, `c`) }} {{ first_seen(`ab`, `c`) }}",
 		"b.http", "{{ first_seen(words) }}", "c.cfg", "retry-on {{ first_seen(`x`) }}\n{{ first_seen(`x`) }}",
 	), &templating.Options{Vars: map[string]any{"words": []string(nil)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	vars := map[string]any{"words": []string{"x", "y", "x"}}
 	for range 2 { // each render begins anew
 		got, err := e.Render(t.Context(), "a.http", vars)
@@ -55,9 +54,7 @@ func TestShared(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			n := 0
 			e, err := templating.Compile(files("a.http", tt.template), &templating.Options{Globals: map[string]any{"count": func() int { n++; return n }}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := e.Render(t.Context(), "a.http", nil)
 			check(t, got, err, tt.want, tt.refused)
 		})
@@ -69,9 +66,7 @@ func TestSharedBetweenEntries(t *testing.T) {
 	var calls atomic.Int32
 	e, err := templating.Compile(files("a.http", "{{ shared.ComputeIfAbsent(`k`, func() any { return slow() }) }}", "b.http", "{{ shared.Get(`k`) }}"),
 		&templating.Options{Globals: map[string]any{"slow": func() int { return int(calls.Add(1)) }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx := templating.WithShared(t.Context(), templating.NewShared())
 	var wg sync.WaitGroup
 	for range 8 {
@@ -95,9 +90,7 @@ func TestSharedByTwo(t *testing.T) {
 	computed := 0
 	e, err := templating.Compile(files("a.http", fmt.Sprintf(text, "a", "b"), "b.http", fmt.Sprintf(text, "b", "a")),
 		&templating.Options{Globals: map[string]any{"count": func() int { computed++; return 7 }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx := templating.WithShared(t.Context(), templating.NewShared())
 	var wg sync.WaitGroup
 	for _, name := range []string{"a.http", "b.http"} {
@@ -117,9 +110,7 @@ func TestSharedWaitEndsWithTheContext(t *testing.T) {
 		release := make(chan struct{})
 		e, err := templating.Compile(files("a.http", "{{ shared.ComputeIfAbsent(`a`, func() any { return block() }) }}"),
 			&templating.Options{Globals: map[string]any{"block": func() int { <-release; return 1 }}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		shared := templating.WithShared(t.Context(), templating.NewShared())
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = e.Render(shared, "a.http", nil) })
@@ -142,9 +133,7 @@ func TestSharedWaitEndsWithTheContext(t *testing.T) {
 func TestSharedUses(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{{ shared.Get(`k`) }}{{ y }}", "b.cfg", "{{ shared.ComputeIfAbsent(`k`, func() any { return x }) }}", "c.cfg", "{{ z }}"),
 		&templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "x y", "c.cfg": "z"} {
 		if got := strings.Join(e.Uses(entry), " "); got != want {
 			t.Errorf("%s uses %q, want %q", entry, got, want)
@@ -158,9 +147,7 @@ func TestDebug(t *testing.T) {
 		&templating.Options{Vars: map[string]any{"x": ""}, Debug: func(at templating.Origin, v any) {
 			got = append(got, fmt.Sprintf("%s:%d:%d %v", at.File, at.Line, at.Column, v))
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	text, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": "a\nb"})
 	check(t, text, err, "retry-on a\n", "")
 	if want := "a.cfg:2:6 a\nb|a.cfg:2:6 2|_p.cfg:1:4 p|a.cfg:3:55 0|a.cfg:3:55 1|a.cfg:3:93 m"; strings.Join(got, "|") != want {
@@ -194,9 +181,7 @@ func TestHostFunctions(t *testing.T) {
 		"none": func(ctx context.Context) bool { return ctx.Err() == nil },
 		"env":  func(env native.Env) string { return env.CallPath() },
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx := context.WithValue(t.Context(), hostKey{}, "!")
 	got, err := e.Render(ctx, "a.http", nil)
 	check(t, got, err, "a! 2 true a.http", "")

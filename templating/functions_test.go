@@ -48,7 +48,7 @@ func TestTextFunctions(t *testing.T) {
 		{expr: `join(odd, ",")`, refused: "join: element 1: a value of type []int has no text"},
 		{expr: `join("ab", ",")`, refused: "join: a list wanted, not a string"},
 		{expr: `replace("aXbX", "X", "-")`, want: "a-b-"},
-		{expr: `hasPrefix("abc", "a") && hasSuffix("abc", "c") && includes("abc", "b") && "abc" contains "b"`, want: "true"},
+		{expr: `hasPrefix("abc", "a") && hasSuffix("abc", "c") && "abc" contains "b"`, want: "true"},
 		{expr: `basename("/etc/haproxy/maps/hosts.map")`, want: "hosts.map"},
 		{expr: `basename("")`},
 		{expr: `sprintf("%03d", 7)`, want: "007"},
@@ -64,6 +64,7 @@ func TestTextFunctions(t *testing.T) {
 		{expr: `indent("a", -1)`, refused: "indent: -1 spaces, 0 to 1024 is allowed"},
 		{expr: `indent(1, 1)`, refused: "indent: text wanted, not a int"},
 		{expr: `lower(1)`, refused: "cannot use 1"},
+		{expr: `fail("because")`, refused: "because"},
 	})
 }
 
@@ -107,9 +108,8 @@ func TestConversionFunctions(t *testing.T) {
 		{expr: `tofloat("1.5") + tofloat(1)`, want: "2.5"},
 		{expr: `tofloat("NaN")`, refused: `tofloat: "NaN" is not a number`},
 		{expr: `ceil(1.2) + ceil("-1.2") + ceil(3)`, want: "4"},
-		{expr: `floor(1.8) + floor(-1.2)`, want: "-1"},
 		{expr: `ceil("x")`, refused: `ceil: "x" is not a number`},
-		{expr: `abs(-2) + min(1, 2) + max(1, 2)`, want: "5"},
+		{expr: `min(1, 2) + max(1, 2)`, want: "3"},
 		{expr: `join(seq(3), " ")`, want: "0 1 2"},
 		{expr: `join(seq(1, 4), " ")`, want: "1 2 3"},
 		{expr: `join(seq(0, 10, 4), " ")`, want: "0 4 8"},
@@ -153,8 +153,6 @@ func TestEncodingFunctions(t *testing.T) {
 		{expr: `replace(to_yaml(m), "\n", "|")`, want: "a: 'x: <y>'|b:|  - 1|  - 1.5|\"n\": null|"},
 		{expr: `replace(to_yaml(rule), "\n", "|")`, want: "host: a.example|"},
 		{expr: `sha256("a")`, want: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
-		{expr: `sha1("a")`, want: "86f7e437faa5a7fce15d1ddcb9eaeaea377667b8"},
-		{expr: `md5("a")`, want: "0cc175b9c0f1b6a831c399e269772661"},
 	})
 }
 
@@ -215,8 +213,6 @@ func TestObjectFunctions(t *testing.T) {
 		{expr: `digInt(obj, "spec.replicas") + digInt(obj, "spec.missing") + digInt(obj, "spec.null") + digInt(obj, "spec.whole") + digInt(obj, "spec.num")`, want: "9"},
 		{expr: `digInt(obj, "spec.weight")`, refused: "digInt: spec.weight is 1.5, not a whole number"},
 		{expr: `digInt(obj, "spec.text")`, refused: "digInt: spec.text is a string, not a number"},
-		{expr: `digFloat(obj, "spec.weight") + digFloat(obj, "spec.replicas") + digFloat(obj, "spec.missing")`, want: "4.5"},
-		{expr: `digFloat(obj, "spec.on")`, refused: "digFloat: spec.on is a bool, not a number"},
 		{expr: `digBool(obj, "spec.on") && !digBool(obj, "spec.missing")`, want: "true"},
 		{expr: `digBool(obj, "spec.text")`, refused: "digBool: spec.text is a string, not a bool"},
 		{expr: `len(digList(obj, "spec.rules")) + len(digList(ing, "spec.rules")) + len(digList(obj, "spec.missing"))`, want: "3"},

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -101,9 +103,7 @@ func TestIncludeBounds(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ include(`s`) }}{% end %}", "snippets/s.cfg", "0123456789",
 		"b.cfg", "{% for true %}{% var _ = include(`s`) %}{% end %}",
 		"c.cfg", "{{ include(`loop`) }}", "snippets/loop.cfg", "{% for true %}{% end %}"), &templating.Options{MaxOutput: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, entry := range []string{"a.cfg", "b.cfg"} {
 		if _, err := e.Render(t.Context(), entry, nil); !errors.Is(err, templating.ErrTooLarge) {
 			t.Errorf("%s: %v", entry, err)
@@ -123,9 +123,7 @@ func TestIncludeKinds(t *testing.T) {
 		"c.http", "{{ include_all(`*`, `a b`) }}", "snippets/x.http", "{{ data }}", "snippets/y.http", "!",
 		"snippets/more.map", "more map\n",
 	), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := strings.Join(e.Entries(), " "); got != "a.map b.cfg c.http" {
 		t.Errorf("entries: %s", got)
 	}
@@ -140,9 +138,7 @@ func TestIncludeOptions(t *testing.T) {
 	// The host has a variable of the name.
 	e, err := templating.Compile(files("a.cfg", "{{ include(`s`) }}", "b.cfg", "{{ include(`s`, 1) }}", "snippets/s.cfg", "{{ data }} {{ shared }}"),
 		&templating.Options{Vars: map[string]any{"data": ""}, Globals: map[string]any{"shared": []byte("own")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "a.cfg", map[string]any{"data": "mine"})
 	check(t, got, err, "mine own", "")
 	got, err = e.Render(t.Context(), "b.cfg", map[string]any{"data": "mine"})
@@ -175,9 +171,7 @@ func TestIncludeUses(t *testing.T) {
 		"a.cfg", "{{ include(`s`) }}", "b.cfg", "b", "m.map", "{{ include_all(`*`) }}",
 		"snippets/s.cfg", "{{ x }}", "snippets/t.cfg", "{% macro M() %}{{ y }}{% end %}{{ M() }}", "snippets/s.map", "{{ z }}",
 	), &templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "", "m.map": "z"} {
 		if got := strings.Join(e.Uses(entry), " "); got != want {
 			t.Errorf("%s uses %q, want %q", entry, got, want)
@@ -188,9 +182,7 @@ func TestIncludeUses(t *testing.T) {
 func TestIncludeEachAndTraced(t *testing.T) {
 	e, err := templating.Compile(files("b.cfg", "backend {{ x.Name }}\n{{ include_all(`*`, x.Note) }}", "snippets/n.cfg", "# one\n    # {{ data }} {{ x.Name }}\n"),
 		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	vars := map[string]any{"x": (*eachThing)(nil)}
 	texts, err := e.RenderEach(t.Context(), "b.cfg", "x", []any{&eachThing{"a", "n"}, &eachThing{"b", "m"}}, vars)
 	if want := []string{"backend a\n# one\n    # n a\n", "backend b\n# one\n    # m b\n"}; err != nil || strings.Join(texts, "|") != strings.Join(want, "|") {

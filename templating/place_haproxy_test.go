@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -305,17 +307,13 @@ func entryOf(file string) string { return "file" + filepath.Ext(file) }
 func compileFile(t *testing.T, name, text string) *templating.Engine {
 	t.Helper()
 	e, err := templating.Compile(files(entryOf(name), text), &templating.Options{Vars: map[string]any{"x": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
 func writeFile(t *testing.T, dir, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 }
 
 // ask returns what HAProxy shows of the value.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -25,9 +27,7 @@ func TestUses(t *testing.T) {
 		Vars:    map[string]any{"a": "", "b": "", "c": "", "d": ""},
 		Globals: map[string]any{"fixed": []string{"x"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for entry, want := range map[string]string{
 		"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": "",
 	} {
@@ -46,9 +46,7 @@ func TestRenderEach(t *testing.T) {
 		"maps/x.map", "{{ x.Name }} {{ x.Note }}\n",
 	)
 	engine, err := templating.Compile(fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	vars := map[string]any{"x": (*eachThing)(nil), "suffix": "s"}
 	items := []any{&eachThing{"a", "n"}, &eachThing{"b-c", ""}, &eachThing{"d", "n"}}
 	for _, entry := range engine.Entries() {
@@ -58,14 +56,10 @@ func TestRenderEach(t *testing.T) {
 				some = items[2:][:min(n, 1)] // no white space in a key
 			}
 			got, err := engine.RenderEach(t.Context(), entry, "x", some, vars)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for i, item := range some {
 				want, err := engine.Render(t.Context(), entry, map[string]any{"x": item, "suffix": "s"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if got[i] != want || want == "" {
 					t.Errorf("%s, item %d of %d: %q, want %q", entry, i, n, got[i], want)
 				}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -121,9 +122,7 @@ func TestSourceMap(t *testing.T) {
 	for _, file := range cases {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			pairs, want := cutFiles(string(source))
 			e := compileTraced(t, pairs...)
 			vars := tracedVars()
@@ -134,9 +133,7 @@ func TestSourceMap(t *testing.T) {
 			got := mapped(traced)
 			if *update {
 				templates, _, _ := strings.Cut(string(source), "-- want --\n")
-				if err := os.WriteFile(file, []byte(templates+"-- want --\n"+got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, []byte(templates+"-- want --\n"+got), 0o644))
 			} else if got != want {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
@@ -172,9 +173,7 @@ func haproxyBinary(t *testing.T) string {
 func haproxyVersion(t *testing.T, binary string) int {
 	t.Helper()
 	out, err := exec.Command(binary, "-v").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var major, minor int
 	if _, err := fmt.Sscanf(string(out), "HAProxy version %d.%d", &major, &minor); err != nil {
 		t.Fatalf("%s: %v", out, err)
@@ -208,13 +207,9 @@ haproxy:
   reload: {reload_delay: 3600, reload_strategy: custom, reload_cmd: %[8]s, restart_cmd: "true"}
 `, port, sub.dir, l.Dir(dataplane.Map), l.Dir(dataplane.Certificate), l.Dir(dataplane.General), l.ConfigPath(), master, reload, haproxy)
 	file := filepath.Join(sub.dir, "dataplaneapi.yml")
-	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(settings), 0o600))
 	cmd := exec.Command(api, "-f", file)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -248,9 +243,7 @@ func waitUntil(t *testing.T, done func() bool) {
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	return l.Addr().(*net.TCPAddr).Port
 }
@@ -319,9 +312,7 @@ func (sub *subject) ask(t *testing.T, st step) (*http.Response, string) {
 		var form bytes.Buffer
 		w := multipart.NewWriter(&form)
 		part, err := w.CreateFormFile("file_upload", st.file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, _ = part.Write(body)
 		_ = w.Close()
 		body, kind = form.Bytes(), w.FormDataContentType()
@@ -329,9 +320,7 @@ func (sub *subject) ask(t *testing.T, st step) (*http.Response, string) {
 		kind = "application/json"
 	}
 	req, err := http.NewRequestWithContext(t.Context(), method, sub.url+"/v3/services/haproxy/"+path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.SetBasicAuth("admin", "secret")
 	if len(body) > 0 {
 		req.Header.Set("Content-Type", kind)

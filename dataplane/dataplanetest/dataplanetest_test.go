@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
@@ -20,9 +22,7 @@ import (
 func ask(t *testing.T, s *dataplanetest.Server, method, path, contentType, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+"/v3/"+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	req.SetBasicAuth("admin", "secret")
 	req.Header.Set("Content-Type", contentType)
 	for i := 0; i < len(header); i += 2 {
@@ -30,14 +30,10 @@ func ask(t *testing.T, s *dataplanetest.Server, method, path, contentType, body 
 	}
 	transport := &http.Transport{DisableKeepAlives: true}
 	res, err := (&http.Client{Transport: transport}).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = res.Body.Close() }()
 	out, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return res.StatusCode, res.Header, string(out)
 }
 
@@ -154,13 +150,9 @@ func TestRealHAProxyEndsWithTheServer(t *testing.T) {
 		t.Fatal("no worker")
 	}
 	config, err := dataplane.NewConfig("global\n  maxconn 50\ndefaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\nfrontend f\n  bind unix@f.sock\nbackend b\n  server s 127.0.0.1:1\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r, err := dataplane.Sync(context.Background(), s.Endpoint(), config, &dataplane.ClientOptions{Layout: s.Layout()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if now := s.WorkerPID(); now == pid || r.WorkerPID != now || r.Reloads != 1 {
 		t.Errorf("worker %d -> %d, %v", pid, now, r)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
@@ -73,9 +75,7 @@ func TestCutHappensInTheMiddle(t *testing.T) {
 	t.Parallel()
 	s := dataplanetest.New(t, nil)
 	_, whole, err := get(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.Fail(dataplanetest.Fault{Cut: true})
 	_, part, err := get(t.Context(), s)
 	if !errors.Is(err, io.ErrUnexpectedEOF) || part == "" || len(part) >= len(whole) || !strings.HasPrefix(whole, part) {

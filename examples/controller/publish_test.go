@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -44,13 +45,9 @@ kind: Ingress
 metadata: {namespace: shop, name: went, uid: "3"}
 spec: {ingressClassName: theirs}
 `)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := &controller{cfg: &config{}, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), source: &kit.Source{Source: source}}
-	if err := c.newWatchers(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.newWatchers())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- c.watchers.Run(ctx) }()

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 	"github.com/hapticsdk/haptic/reconcile/kit"
 )
@@ -27,9 +29,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: "http://%s"}}],
 users: [{name: u, user: {}}]}
 `, address)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	var stderr bytes.Buffer
@@ -58,9 +58,7 @@ func TestEndpointsByHTTPS(t *testing.T) {
 	t.Cleanup(api.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: api.Certificate().Raw})
-	if err := os.WriteFile(ca, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ca, text, 0o600))
 	for _, c := range []struct {
 		flags string
 		code  int

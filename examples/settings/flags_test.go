@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
@@ -16,9 +18,7 @@ import (
 // form that is wanted, and nothing else is printed.
 func TestFlagsAreChecked(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	const (
 		missing = ": a value is missing: give one, or leave the flag out"
 		address = ": want address:port with a port from 1 to 65535, such as :8080 or 127.0.0.1:8080"
@@ -96,9 +96,7 @@ func TestEnvironment(t *testing.T) {
 				t.Setenv(variable, value)
 			}
 			got, err := parseFlags(strings.Fields(c.args), kit.NewLog(io.Discard))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := got.settings + " " + got.namespace + " " + got.secret; got != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/hapticsdk/haptic/internal/dpapi"
@@ -31,9 +32,7 @@ func serve(t *testing.T, h http.HandlerFunc) *dpapi.Client {
 func client(t *testing.T, url string, o dpapi.Options) *dpapi.Client {
 	t.Helper()
 	c, err := dpapi.New(url, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.CloseIdle)
 	return c
 }
@@ -175,15 +174,11 @@ func TestTLSAndUnixSocket(t *testing.T) {
 	}
 
 	dir, err := os.MkdirTemp("", "dpapi") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = os.RemoveAll(dir) }()
 	path := filepath.Join(dir, "s")
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	local := &httptest.Server{Listener: l, Config: &http.Server{Handler: answer}} //nolint:gosec // a test
 	local.Start()
 	defer local.Close()

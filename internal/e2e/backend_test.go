@@ -28,9 +28,7 @@ type backends struct {
 func startBackends(t testing.TB, port int32) *backends {
 	t.Helper()
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(int(port)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := &backends{}
 	srv := &http.Server{Handler: b, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)

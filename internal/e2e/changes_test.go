@@ -16,14 +16,9 @@ import (
 
 // Endpoints come and go without a reload, whatever of them changes.
 func TestEndpointsChangeWithoutReload(t *testing.T) {
-	startBackends(t, backendPort)
 	startBackends(t, backendPort+1)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
-	c := startController(t, options{})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	k := newSite(t)
+	c, v := startSite(t, options{})
 	mark, worker := c.reloads(), c.mustWorker()
 
 	for _, step := range []struct {
@@ -90,13 +85,8 @@ const hold = 500 * time.Millisecond
 // A hundred changes while traffic runs, each by itself and then all at once:
 // none reloads, none costs a request.
 func TestHundredEndpointChanges(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
-	c := startController(t, options{})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	k := newSite(t)
+	c, v := startSite(t, options{})
 	mark, worker := c.reloads(), c.mustWorker()
 	tr := startTraffic(t, v, "web.test")
 
@@ -244,9 +234,7 @@ func TestNewIngresses(t *testing.T) {
 	for _, h := range []string{"base.test", "one.test", "n000.test", "n199.test"} {
 		eventually(t, "a deleted host is not found", v.expectStatus(h, "/", http.StatusNotFound))
 	}
-	if err := c.ended(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.ended())
 	k.ingress("again", site("again.test", "base"))
 	eventually(t, "an Ingress after that answers", v.expect("again.test", "/", endpoint(host("10"), backendPort)))
 }
@@ -254,9 +242,7 @@ func TestNewIngresses(t *testing.T) {
 // inParallel calls f for 0 to n-1.
 func inParallel(t testing.TB, n int, f func(ctx context.Context, i int) error) {
 	t.Helper()
-	if err := allInParallel(t.Context(), n, f); err != nil {
-		t.Fatal(err)
-	}
+	must(t, allInParallel(t.Context(), n, f))
 }
 
 func allInParallel(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {

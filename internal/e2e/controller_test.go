@@ -87,9 +87,7 @@ func startController(t testing.TB, o options) *controller {
 		c.process, err = startProcess("controller", o.env, o.binary, append(args, o.args...)...)
 		return err
 	}
-	if err := c.again(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.again())
 	t.Cleanup(func() {
 		c.stop()
 		if t.Failed() {
@@ -107,14 +105,10 @@ func startController(t testing.TB, o options) *controller {
 func shortDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(env.dir, "s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	// HAProxy may give up root and must still reach its files.
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(dir, 0o755))
 	return dir
 }
 
@@ -138,9 +132,7 @@ const debugToken = "canary-debug-token"
 
 func debugTokenFile(t testing.TB) string {
 	file := filepath.Join(shortDir(t), "token") // for a controller of any account
-	if err := os.WriteFile(file, []byte(debugToken), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(debugToken), 0o644))
 	return file
 }
 

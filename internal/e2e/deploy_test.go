@@ -212,9 +212,7 @@ exec setpriv --reuid %[2]d --regid %[3]d --groups %[5]d --no-new-privs --inh-cap
 `, shortDir(t), *pod.RunAsUser, *pod.RunAsGroup, env.controller, *pod.FSGroup)
 	inner, outer := filepath.Join(dir, "inner"), filepath.Join(dir, "controller")
 	for file, text := range map[string]string{inner: script, outer: "#!/bin/sh\nexec unshare --mount " + inner + " \"$@\"\n"} {
-		if err := os.WriteFile(file, []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(text), 0o755))
 	}
 	return outer
 }

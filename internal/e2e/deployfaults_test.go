@@ -27,15 +27,11 @@ func TestPortTakenAtReload(t *testing.T) {
 	k, certs := newKube(t), newCertificates(t)
 	k.service("web", backendPort, host("10"))
 	k.ingress("web", site("web.test", "web"))
-	c := startController(t, options{})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	c, v := startSite(t, options{})
 	tr := startTraffic(t, v, "web.test")
 
 	taken, err := net.Listen("tcp", c.https)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	printed := c.out.Len()
 	k.secret("secure", certs.issue("secure.test"))
@@ -58,31 +54,20 @@ func TestPortTakenAtReload(t *testing.T) {
 // The disk turns read-only: the error says so, what is served stays, and later
 // the change arrives.
 func TestDiskReadOnly(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 	state := shortDir(t)
-	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=16m,mode=755"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mount("tmpfs", state, "tmpfs", 0, "size=16m,mode=755"))
 	t.Cleanup(func() {
 		if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	c := startController(t, options{state: state})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	c, v := startSite(t, options{state: state})
 	tr := startTraffic(t, v, "web.test")
 
 	// A mount over it turns read-only while the files below stay open.
-	if err := unix.Mount(state, state, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("", state, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mount(state, state, "", unix.MS_BIND, ""))
+	must(t, unix.Mount("", state, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	printed := c.out.Len()
 	k.ingress("new", site("new.test", "web"))
 	eventually(t, "the output says why", func() error {
@@ -92,9 +77,7 @@ func TestDiskReadOnly(t *testing.T) {
 		return nil
 	})
 	eventually(t, "the site is still served", tr.keepsFlowing(50))
-	if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Unmount(state, unix.MNT_DETACH))
 	eventuallyWithin(t, 2*patience, "the change arrives", v.expect("new.test", "/", endpoint(host("10"), backendPort)))
 	tr.noFailures(t, 100)
 }
@@ -125,10 +108,7 @@ func TestEndpointsFlap(t *testing.T) {
 
 // The password of the Dataplane API changes while a configuration is on its way.
 func TestCredentialsRotatedInMidDeployment(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 	api := dataplanetest.New(t, &dataplanetest.Options{Password: podPassword, HAProxy: &dataplanetest.HAProxy{}})
 	g := newPodGate(t, host("240"), "canary-old", strings.TrimPrefix(api.URL(), "http://"))
 	k.credentials("haproxy", "canary-old")

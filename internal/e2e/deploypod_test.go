@@ -69,9 +69,7 @@ frontend http
     bind :8080
     http-request return status 200 content-type text/plain string "deployed"
 `)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	endpoint := dataplane.Endpoint{URL: "https://127.0.0.1:5555", Username: "haptic", Password: "canary-right", TLS: p.certificates.client("haproxy-api")}
 	eventually(t, "a configuration is deployed", func() error {
 		_, err := dataplane.Sync(t.Context(), endpoint, desired, nil)
@@ -100,27 +98,19 @@ func newDeployedPod(t *testing.T) *deployedPod {
 	var of appsv1.Deployment
 	var scripts corev1.ConfigMap
 	for name, to := range map[*unstructured.Unstructured]any{m.find("Deployment", "haproxy"): &of, m.find("ConfigMap", "haproxy-scripts"): &scripts} {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(name.Object, to); err != nil {
-			t.Fatal(err)
-		}
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(name.Object, to))
 	}
 	p := &deployedPod{t: t, dir: shortDir(t), spec: of.Spec.Template.Spec, certificates: newCertificates(t)}
 	pair := p.certificates.issue("haproxy-api")
 	contents := map[string]map[string]string{"scripts": scripts.Data, "tls": {"tls.crt": string(pair.cert), "tls.key": string(pair.key)}}
 	for _, v := range p.spec.Volumes {
 		dir := p.volume(v.Name)
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(dir, 0o755))
 		for name, text := range contents[v.Name] {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 		}
 		if v.EmptyDir != nil { // as it is with fsGroup
-			if err := os.Chown(dir, 0, int(*p.spec.SecurityContext.FSGroup)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chown(dir, 0, int(*p.spec.SecurityContext.FSGroup)))
 			if out, err := exec.Command("chmod", "2777", dir).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
@@ -140,13 +130,9 @@ func (p *deployedPod) start(name string, environ ...string) *process {
 			continue
 		}
 		script := filepath.Join(shortDir(t), "container")
-		if err := os.WriteFile(script, []byte(p.script(&c)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(script, []byte(p.script(&c)), 0o755))
 		run, err := startProcess(name, environ, "unshare", append([]string{"--mount", script}, c.Command...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() {
 			run.kill()
 			if t.Failed() {

@@ -39,9 +39,7 @@ type kustomized struct{ objects []*unstructured.Unstructured }
 func readKustomized(t testing.TB, folder string, instead func(string) string) *kustomized {
 	t.Helper()
 	m := &kustomized{}
-	if err := m.read(folder, instead); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.read(folder, instead))
 	return m
 }
 
@@ -110,13 +108,9 @@ func (m *kustomized) apply(t testing.TB) {
 	config := rest.CopyConfig(env.cluster.config)
 	config.ContentType = ""
 	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	lists, err := env.cluster.client.Discovery().ServerPreferredResources()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	resources := map[schema.GroupVersionKind]string{}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
@@ -197,14 +191,10 @@ type apiGate struct {
 func newAPIGate(t testing.TB, old bool) *apiGate {
 	t.Helper()
 	to, err := url.Parse(env.cluster.config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	anonymous := rest.AnonymousClientConfig(env.cluster.config)
 	transport, err := rest.TransportFor(anonymous)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	g := &apiGate{asked: map[request]bool{}, denied: map[request]bool{}}
 	proxy := &httputil.ReverseProxy{
 		Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },

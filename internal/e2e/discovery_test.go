@@ -64,10 +64,7 @@ func (k *kube) credentials(name, password string) {
 
 // startFleet is a site, its backend, and a Dataplane API for it.
 func startFleet(t *testing.T) (*kube, *dataplanetest.Server, *url.URL) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 	api := dataplanetest.New(t, &dataplanetest.Options{Password: "canary-right", HAProxy: &dataplanetest.HAProxy{}})
 	at, err := url.Parse(api.URL())
 	k.must(err)

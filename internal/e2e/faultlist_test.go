@@ -65,9 +65,7 @@ func TestFaultsHaveTests(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, s := range survived {
 		for _, test := range strings.Fields(s.tests) {
 			if !known[test] {

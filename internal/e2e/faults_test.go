@@ -19,13 +19,8 @@ import (
 // HAProxy is killed: the controller starts it again as it was, and later
 // changes reach the new one.
 func TestHAProxyKilled(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
-	c := startController(t, options{})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	k := newSite(t)
+	c, v := startSite(t, options{})
 	// A change of the running process alone must survive as well.
 	k.endpoints("web", backendPort, host("11"))
 	eventually(t, "a new endpoint answers", v.expect("web.test", "/", endpoint(host("11"), backendPort)))
@@ -43,9 +38,7 @@ func TestHAProxyKilled(t *testing.T) {
 				}
 				return err
 			})
-			if err := syscall.Kill(before[kind], syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			must(t, syscall.Kill(before[kind], syscall.SIGKILL))
 			eventually(t, "HAProxy runs again", func() error {
 				if err := gone([]int{before["worker"]}); err != nil {
 					return err
@@ -72,19 +65,12 @@ func TestHAProxyKilled(t *testing.T) {
 // next one in the same folder takes it over without a reload. No request fails, and
 // nothing stays when that one ends.
 func TestControllerKilled(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 	state := shortDir(t)
-	c := startController(t, options{state: state})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	c, v := startSite(t, options{state: state})
 	worker, tr := c.mustWorker(), startTraffic(t, v, "web.test")
 	for i := range 3 {
-		if err := c.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.cmd.Process.Kill())
 		<-c.done
 		eventually(t, "HAProxy serves on", tr.keepsFlowing(100))
 		c = startController(t, options{state: state})
@@ -117,18 +103,11 @@ func noHAProxy() error {
 
 // There is no haproxy to start: the error says so, and which.
 func TestHAProxyMissing(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	newSite(t)
 	binary, err := exec.LookPath("haproxy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// It is found without PATH, too, so it must really be away.
-	if err := unix.Mount(os.DevNull, binary, "", unix.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mount(os.DevNull, binary, "", unix.MS_BIND, ""))
 	back := sync.OnceFunc(func() {
 		if err := unix.Unmount(binary, unix.MNT_DETACH); err != nil {
 			t.Error(err)
@@ -155,15 +134,10 @@ func TestHAProxyMissing(t *testing.T) {
 // Something else has the port: the error says which, and once it is free the
 // controller serves, by itself or when started again.
 func TestPortTaken(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	newSite(t)
 	addr := host("2") + ":8080"
 	taken, err := net.Listen("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 
 	state := shortDir(t)
@@ -177,9 +151,7 @@ func TestPortTaken(t *testing.T) {
 	if _, err := c.page("/readyz"); err == nil {
 		t.Error("the controller is ready although HAProxy cannot listen")
 	}
-	if err := taken.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, taken.Close())
 	if c.ended() != nil {
 		t.Logf("the controller has ended: %v", c.err)
 		c = startController(t, options{state: state})
@@ -191,23 +163,16 @@ func TestPortTaken(t *testing.T) {
 // The disk is full: the error says so, what is served stays, and when there is
 // space again the change arrives.
 func TestDiskFull(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 
 	state := shortDir(t)
-	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=1m,mode=755"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mount("tmpfs", state, "tmpfs", 0, "size=1m,mode=755"))
 	t.Cleanup(func() {
 		if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
-	c := startController(t, options{state: state})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	c, v := startSite(t, options{state: state})
 	mark := c.reloads()
 	tr := startTraffic(t, v, "web.test")
 
@@ -221,15 +186,11 @@ func TestDiskFull(t *testing.T) {
 		}
 		return nil
 	})
-	if err := c.ended(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.ended())
 	eventually(t, "the site is still served", tr.keepsFlowing(50))
 	c.expectReloads(mark, 0)
 
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(ballast))
 	eventuallyWithin(t, 2*patience, "the change arrives", v.expect("new.test", "/", endpoint(host("10"), backendPort)))
 	tr.noFailures(t, 100)
 }
@@ -238,9 +199,7 @@ func TestDiskFull(t *testing.T) {
 func fillDisk(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	for err == nil {
 		_, err = f.Write(bytes.Repeat([]byte{'x'}, 4096))
@@ -252,10 +211,7 @@ func fillDisk(t *testing.T, path string) {
 
 // Ctrl-C ends the controller and its HAProxy, soon, whatever is going on.
 func TestCtrlC(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 
 	t.Run("in peace", func(t *testing.T) {
 		c := startController(t, options{})
@@ -292,8 +248,6 @@ func TestCtrlC(t *testing.T) {
 		c := startController(t, options{})
 		env.cluster.api.kill()
 		c.stop()
-		if err := env.cluster.startAPI(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, env.cluster.startAPI())
 	})
 }

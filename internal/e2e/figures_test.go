@@ -343,9 +343,7 @@ func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
 // haproxyVersion is the first line of haproxy -v.
 func haproxyVersion(t testing.TB) string {
 	out, err := exec.CommandContext(t.Context(), "haproxy", "-v").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	line, _, _ := strings.Cut(string(out), "\n")
 	return line
 }

@@ -69,9 +69,7 @@ func (p *probe) get(ctx context.Context, host string) (status int, body string, 
 func (c *controller) heap(t testing.TB, name string) int64 {
 	t.Helper()
 	text, err := c.page("/debug/pprof/heap?debug=1&gc=1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, rest, _ := strings.Cut(text, "# "+name+" = ")
 	number, _, _ := strings.Cut(rest, "\n")
 	n, err := strconv.ParseInt(number, 10, 64)
@@ -103,9 +101,7 @@ func ticks(t testing.TB, pids ...int) time.Duration {
 	var sum int
 	for _, pid := range pids {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		after := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // the third field is the first here
 		user, _ := strconv.Atoi(after[14-3])
 		system, _ := strconv.Atoi(after[15-3])

@@ -32,9 +32,7 @@ type doorway struct {
 func newDoorway(t *testing.T, target string) *doorway {
 	t.Helper()
 	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := &httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true}, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	d := &doorway{}
 	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -87,9 +85,7 @@ func followLease(t *testing.T, namespace, name string) func() []holding {
 	t.Helper()
 	w, err := env.cluster.client.CoordinationV1().Leases(namespace).Watch(t.Context(),
 		metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var mu sync.Mutex
 	var all []holding
 	var wg sync.WaitGroup

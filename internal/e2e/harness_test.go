@@ -17,9 +17,7 @@ func TestHarnessClusterSurvivesAKill(t *testing.T) {
 	k := newKube(t)
 	k.service("web", backendPort, subnet+"9")
 	env.cluster.api.kill()
-	if err := env.cluster.startAPI(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, env.cluster.startAPI())
 	k.endpoints("web", backendPort, subnet+"10")
 }
 
@@ -50,13 +48,9 @@ listen web
   server one %[2]s3:%[3]d
 `, dir, subnet, backendPort)
 	file := filepath.Join(dir, "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(cfg), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(cfg), 0o600))
 	p, err := startProcess("haproxy", nil, "haproxy", "-W", "-S", filepath.Join(dir, "master.sock"), "-f", file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
@@ -68,9 +62,7 @@ listen web
 	eventually(t, "HAProxy answers", v.expect("a.test", "/", endpoint(subnet+"3", backendPort)))
 
 	before, worker := c.reloads(), c.mustWorker()
-	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
 	eventually(t, "HAProxy reloads", func() error {
 		now, err := c.worker()
 		if err == nil && now == worker {

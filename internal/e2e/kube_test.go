@@ -26,9 +26,7 @@ func newKube(t testing.TB) *kube {
 	t.Helper()
 	ns, err := env.cluster.client.CoreV1().Namespaces().Create(t.Context(),
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	k := &kube{t: t, ns: ns.Name}
 	t.Cleanup(func() {
 		if err := k.deleteAll(context.Background()); err != nil {
@@ -36,6 +34,33 @@ func newKube(t testing.TB) *kube {
 		}
 	})
 	return k
+}
+
+// newSite is a namespace with the site web.test, of one endpoint.
+func newSite(t testing.TB) *kube {
+	t.Helper()
+	startBackends(t, backendPort)
+	k := newKube(t)
+	k.service("web", backendPort, host("10"))
+	k.ingress("web", site("web.test", "web"))
+	return k
+}
+
+// startSite starts a controller, and waits until the site of newSite answers.
+func startSite(t *testing.T, o options) (*controller, *visitor) {
+	t.Helper()
+	c := startController(t, o)
+	v := c.visit()
+	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	return c, v
+}
+
+// must ends a test that cannot go on.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // deleteAll deletes all objects of the namespace.
@@ -215,9 +240,7 @@ type certificates struct {
 func newCertificates(t testing.TB) *certificates {
 	t.Helper()
 	ca, err := newAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &certificates{t: t, ca: ca}
 }
 

@@ -26,9 +26,7 @@ type gate struct {
 func newGate(t *testing.T, target string) *gate {
 	t.Helper()
 	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport := &http.Transport{DisableKeepAlives: true}
 	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	g := &gate{}
@@ -54,10 +52,7 @@ func (g *gate) changing() []string {
 // The leader freezes: the other takes over. When it thaws, it still believes
 // for a moment that it leads, with news to deploy: it must not.
 func TestFrozenLeader(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 	api := dataplanetest.New(t, &dataplanetest.Options{Password: "e2e-password", HAProxy: &dataplanetest.HAProxy{}})
 	start := func(i int) (*controller, *gate) {
 		g := newGate(t, api.URL())

@@ -31,13 +31,9 @@ func runCluster(t *testing.T, b *board, g *group) {
 	may(t, "*")
 	t.Cleanup(mayNothing)
 	kubeconfig, err := os.ReadFile(env.cluster.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(kubeconfig), apiToken, watcherToken)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(kubeconfig), apiToken, watcherToken)), 0o600))
 	c := startController(t, options{binary: *mistakesController, addr: subnet + "227", debugPort: 9127,
 		args: []string{"-kubeconfig", file, "-leader-elect", "-lease", k.ns + "/haptic"}})
 	s := &stage{t: t, b: b, group: g.name, c: c, plain: c.visit(), kube: k}
@@ -60,9 +56,7 @@ func may(t *testing.T, resources ...string) {
 	_, err := bindings.Update(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mistakes"},
 		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "mistakes"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "watcher"}}}, metav1.UpdateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // mayNothing takes it back.

@@ -27,15 +27,11 @@ func runFlags(t *testing.T, b *board, g *group) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	taken, err := net.Listen("tcp", subnet+"219:9090")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer taken.Close()
 	first := startController(t, options{binary: *mistakesController, addr: subnet + "218", debugPort: 9118, args: []string{"-manifests", dir}})
 	for _, w := range []wrongStart{
@@ -82,9 +78,7 @@ func (w *wrongStart) start(t *testing.T, b *board, g *group, manifests string) {
 	}
 	start := time.Now()
 	p, err := startProcess("controller", w.env, binary, append(args, w.flags...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.kill()
 	if err := poll(t.Context(), *assertedWithin, func() error {
 		if p.ended() == nil {

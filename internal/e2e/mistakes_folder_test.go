@@ -105,20 +105,14 @@ func withPair(text string, pair keyPair) string {
 func (f *manifests) write(t *testing.T, name, text string) {
 	t.Helper()
 	path, fresh := filepath.Join(f.dir, name), filepath.Join(env.dir, filepath.Base(f.dir)+"."+name)
-	if err := os.WriteFile(fresh, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(fresh, path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(fresh, []byte(text), 0o644))
+	must(t, os.Rename(fresh, path))
 }
 
 func (f *manifests) read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(f.dir, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(text)
 }
 

@@ -25,9 +25,7 @@ type badAPI struct {
 func newBadAPI(t *testing.T, target string) *badAPI {
 	t.Helper()
 	to, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	proxy := &httputil.ReverseProxy{Transport: &http.Transport{DisableKeepAlives: true}, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	b := &badAPI{}
 	b.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,18 +22,14 @@ exec %[2]s "$@"
 
 func runProcess(t *testing.T, b *board, g *group) {
 	state, bin := shortDir(t), shortDir(t)
-	if err := unix.Mount("tmpfs", state, "tmpfs", 0, "size=16m,mode=755"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mount("tmpfs", state, "tmpfs", 0, "size=16m,mode=755"))
 	t.Cleanup(func() {
 		if err := unix.Unmount(state, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}
 	})
 	real := binaryOf(t, "haproxy")
-	if err := os.WriteFile(filepath.Join(bin, "haproxy"), fmt.Appendf(nil, hangingCheck, bin, real), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(bin, "haproxy"), fmt.Appendf(nil, hangingCheck, bin, real), 0o755))
 	s := startFolderWith(t, b, g, options{state: state, env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}}, 4, "-drift-interval", "1s")
 	s.bin = bin
 	s.runAll(g)

@@ -13,14 +13,10 @@ import (
 func runSettings(t *testing.T, b *board, g *group) {
 	f := newManifests(t, g.mistakes)
 	text, err := os.ReadFile("../../examples/settings/testdata/settings.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := shortDir(t)
 	settings := filepath.Join(dir, "settings.yaml")
-	if err := os.WriteFile(settings, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(settings, text, 0o644))
 	c := &controller{t: t, http: subnet + "226:8080", debug: "127.0.0.1:9126", state: shortDir(t)}
 	binary := env.settings
 	if *mistakesController != "" {
@@ -31,9 +27,7 @@ func runSettings(t *testing.T, b *board, g *group) {
 			"-http-addr", c.http, "-metrics-addr", "", "-debug-addr", c.debug, "-debug-token-file", debugTokenFile(t))
 		return err
 	}
-	if err := c.again(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.again())
 	t.Cleanup(func() {
 		if _, err := c.terminate(syscall.SIGINT, patience); err != nil {
 			t.Error(err)

@@ -63,9 +63,7 @@ func (s *stage) runAll(g *group) {
 		}
 		s.t.Run(m.name, func(t *testing.T) {
 			if s.c.ended() != nil {
-				if err := s.c.again(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, s.c.again())
 				s.c.awaitReady(patience)
 			}
 			s.measure(t, m, siteOf(i))
@@ -149,9 +147,7 @@ func (s *stage) await(t *testing.T, what string, check func() error) {
 	}
 	t.Logf("starting again until %s", what)
 	s.c.stop()
-	if err := s.c.again(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.c.again())
 	eventually(t, what, check)
 }
 

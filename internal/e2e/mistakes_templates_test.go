@@ -32,9 +32,7 @@ const templateHoles = `{% for p in prefix %}{% var note = p.Ingress.Annotations 
 func ownTemplates(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/controller/templates")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS("../../examples/controller/templates")))
 	replaceIn(t, filepath.Join(dir, "haproxy.cfg"), "    use_backend %", templateHoles+"    use_backend %")
 	return dir
 }
@@ -43,15 +41,11 @@ func ownTemplates(t *testing.T) string {
 func replaceIn(t *testing.T, file, old, new string) (before string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(text), old) {
 		t.Fatalf("%q is not in %s", old, file)
 	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), old, new, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(strings.Replace(string(text), old, new, 1)), 0o644))
 	return string(text)
 }
 

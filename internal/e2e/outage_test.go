@@ -13,21 +13,14 @@ const outage = 20 * time.Second
 // The API server goes without a farewell and stays away: traffic does not
 // notice, and the controller takes up where it was.
 func TestAPIServerOutage(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
-	c := startController(t, options{})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	k := newSite(t)
+	c, v := startSite(t, options{})
 	mark, worker := c.reloads(), c.mustWorker()
 	tr := startTraffic(t, v, "web.test")
 
 	env.cluster.api.kill()
 	<-time.After(outage) // the length of the outage is what is tested
-	if err := env.cluster.startAPI(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, env.cluster.startAPI())
 	back := time.Now()
 	k.endpoints("web", backendPort, host("11"))
 	eventuallyWithin(t, time.Minute, "a change after the return is taken",
@@ -49,20 +42,13 @@ func TestAPIServerOutage(t *testing.T) {
 // serves what is stored all the time, and what changed is taken when the API server
 // is back.
 func TestControllerRestartedDuringTheOutage(t *testing.T) {
-	startBackends(t, backendPort)
-	k := newKube(t)
-	k.service("web", backendPort, host("10"))
-	k.ingress("web", site("web.test", "web"))
+	k := newSite(t)
 	state := shortDir(t)
-	c := startController(t, options{state: state})
-	v := c.visit()
-	eventually(t, "the site answers", v.expect("web.test", "/", endpoint(host("10"), backendPort)))
+	c, v := startSite(t, options{state: state})
 	worker, tr := c.mustWorker(), startTraffic(t, v, "web.test")
 
 	env.cluster.api.kill()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.cmd.Process.Kill())
 	<-c.done
 	c = startController(t, options{state: state, notReady: true})
 	eventually(t, "HAProxy is adopted", func() error {
@@ -75,9 +61,7 @@ func TestControllerRestartedDuringTheOutage(t *testing.T) {
 	if _, err := c.page("/readyz"); err == nil {
 		t.Error("the controller is ready and knows no resource")
 	}
-	if err := env.cluster.startAPI(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, env.cluster.startAPI())
 	k.endpoints("web", backendPort, host("11"))
 	eventuallyWithin(t, time.Minute, "a change is taken", answeredBy(v, "web.test", []string{endpoint(host("11"), backendPort)}))
 	if now := c.mustWorker(); now != worker {
@@ -103,9 +87,7 @@ func TestChangesDuringTheOutageAreFound(t *testing.T) {
 	k.ingress("web", site("new.test", "other"))
 	k.endpoints("other", backendPort, host("12"))
 	env.cluster.api.kill()
-	if err := env.cluster.startAPI(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, env.cluster.startAPI())
 	c.thaw()
 	eventually(t, "the new site answers", v.expect("new.test", "/", endpoint(host("12"), backendPort)))
 	eventually(t, "the old one is gone", v.expectStatus("old.test", "/", 404))

@@ -63,23 +63,17 @@ func (k *kube) kubeconfigOf(rules []rbacv1.PolicyRule) string {
 func snippetTemplates(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("../../examples/controller/templates")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.CopyFS(dir, os.DirFS("../../examples/controller/templates")))
 	file := filepath.Join(dir, "haproxy.cfg")
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const before = "    use_backend %"
 	hole := `{% for p in prefix %}{% if p.Ingress.Annotations["snippet"] != "" %}
     {{ raw(p.Ingress.Annotations["snippet"]) }}
 {% end %}{% end %}
 `
 	changed := strings.Replace(string(text), before, hole+before, 1)
-	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(changed), 0o600))
 	return dir
 }
 

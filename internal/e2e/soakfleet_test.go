@@ -53,16 +53,12 @@ func startPod(t testing.TB, i int, dir, api, haproxy string) *haproxyPod {
 	gateway, addr := fmt.Sprintf("203.0.113.%d", 4*i+1), fmt.Sprintf("203.0.113.%d", 4*i+2)
 	p := &haproxyPod{name: fmt.Sprintf("haproxy-%d", i), addr: addr, real: api != ""}
 	in, out, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.process, err = startIsolated(p.name, in, []string{
 		podEnv + "=" + strings.Join([]string{addr, gateway, dir}, " "),
 		dataplaneAPIEnv + "=" + api, podHAProxyEnv + "=" + haproxy})
 	_ = in.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	link := fmt.Sprintf("pod%d", i)
 	t.Cleanup(func() {
 		_ = out.Close()
@@ -77,9 +73,7 @@ func startPod(t testing.TB, i int, dir, api, haproxy string) *haproxyPod {
 		{"addr", "add", gateway + "/30", "dev", link},
 		{"link", "set", link, "up"},
 	} {
-		if err := ip(args...); err != nil {
-			t.Fatal(err)
-		}
+		must(t, ip(args...))
 	}
 	if _, err := fmt.Fprintln(out, "the cable is there"); err != nil {
 		t.Fatal(err)

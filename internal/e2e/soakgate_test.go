@@ -46,9 +46,7 @@ type podGate struct {
 func newPodGate(t testing.TB, addr, password, target string) *podGate {
 	t.Helper()
 	l, err := net.Listen("tcp4", net.JoinHostPort(addr, podAPIPort))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport := &http.Transport{}
 	to := &url.URL{Scheme: "http", Host: target}
 	silent := log.New(io.Discard, "", 0) // failures are the point

@@ -32,13 +32,9 @@ type blindfold struct {
 func newBlindfold(t *testing.T) *blindfold {
 	t.Helper()
 	transport, err := rest.TransportFor(env.cluster.config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	to, err := url.Parse(env.cluster.config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b := &blindfold{ends: map[*http.Request]func(){}, proxy: &httputil.ReverseProxy{Transport: transport, FlushInterval: -1,
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}}
 	b.Server = httptest.NewServer(http.HandlerFunc(b.serve))
@@ -90,9 +86,7 @@ func (b *blindfold) kubeconfig(t *testing.T) string {
 		Contexts:       map[string]*clientcmdapi.Context{"e2e": {Cluster: "e2e", AuthInfo: "e2e"}},
 		CurrentContext: "e2e",
 	}, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return file
 }
 

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -170,16 +167,18 @@ func (r *typedRoute) DeepCopyObject() runtime.Object {
 }
 
 // TestWatchOwnType: custom resources of a cluster are values of their Go type, from
-// lists and from a stream, held, single and fetched.
+// lists and from a stream, held, single and fetched. Watchers say that the resource is not
+// installed, and have its objects once it is.
 func TestWatchOwnType(t *testing.T) {
 	for _, lists := range []bool{true, false} {
 		t.Run(fmt.Sprint("lists ", lists), func(t *testing.T) {
 			s := newRouteServer(t)
-			s.must(s.Install(t.Context(), "one"))
 			types := runtime.NewScheme()
 			types.AddKnownTypeWithName(routes.GroupVersion().WithKind("Route"), &typedRoute{})
 			w := startWatchers[*typedRoute](t, s.connect(apiToken, &k8swatch.ClusterOptions{Scheme: types}), routes, s.ns, lists)
-			eventually(t, "the route is known", w.well(k8swatch.Changes{Created: 1}, "created", "one"))
+			eventually(t, "the absence is found", w.fail(k8swatch.PhaseNotInstalled, k8swatch.ErrNotInstalled, "list", "watch"))
+			s.must(s.Install(t.Context(), "one"))
+			s.recovers(t, "installed", w.well(k8swatch.Changes{Created: 1}, "created", "one"))
 			_, err := s.dynamic.Resource(routes).Namespace(s.ns).Create(t.Context(), watchtest.Route(s.ns, "two"), metav1.CreateOptions{})
 			s.must(err)
 			eventually(t, "another is known", w.well(k8swatch.Changes{Created: 2}, "created", "one", "two"))
@@ -194,43 +193,4 @@ func TestWatchOwnType(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestRoutesExample: examples/routes says that its resource is not installed, and
-// prints what comes once it is.
-func TestRoutesExample(t *testing.T) {
-	s := newWatchServer(t)
-	program := filepath.Join(t.TempDir(), "routes")
-	build := exec.Command("go", "build", "-o", program, "./examples/routes")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	p, err := startProcess("routes", []string{"KUBECONFIG=" + env.cluster.kubeconfig}, program)
-	s.must(err)
-	t.Cleanup(p.kill)
-	said := func(words ...string) func() error {
-		return func() error {
-			for _, w := range words {
-				if !strings.Contains(p.out.String(), w) {
-					return fmt.Errorf("%q is not in\n%s", w, p.out.tail())
-				}
-			}
-			return p.ended()
-		}
-	}
-	eventually(t, "it says what it waits for", said("waiting", "routes.example.com"))
-	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "routes"}
-	t.Cleanup(func() {
-		_ = s.dynamic.Resource(crds).Delete(context.Background(), gvr.GroupResource().String(), metav1.DeleteOptions{})
-	})
-	_, err = s.dynamic.Resource(crds).Create(t.Context(), routeCRD(gvr), metav1.CreateOptions{})
-	s.must(err)
-	route := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Route",
-		"metadata": map[string]any{"namespace": s.ns, "name": "web"}, "spec": map[string]any{"host": "shop.test", "service": "web", "port": int64(8080)}}}
-	s.must(poll(t.Context(), patience, func() error {
-		_, err := s.dynamic.Resource(gvr).Namespace(s.ns).Create(t.Context(), route, metav1.CreateOptions{})
-		return err
-	}))
-	eventually(t, "it prints the route", said("routes "+s.ns+"/web created", "shop.test "+s.ns+"_web_8080"))
 }

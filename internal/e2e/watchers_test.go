@@ -39,9 +39,7 @@ func startWatchers[T k8swatch.Object](t *testing.T, src k8swatch.MetadataSource,
 	})
 	w.single, errs[1] = k8swatch.NewSingle(src, gvr, ns, "one", &k8swatch.SingleOptions[T]{NoWatchList: lists, OnChange: w.onSingle})
 	w.cached, errs[2] = k8swatch.NewCached[T](src, gvr, &k8swatch.CachedOptions{Namespace: ns, NoWatchList: lists, TTL: -1})
-	if err := errors.Join(errs[:]...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(errs[:]...))
 	var running sync.WaitGroup
 	for _, run := range []func(context.Context) error{w.bulk.Run, w.single.Run, w.cached.Run} {
 		running.Go(func() {

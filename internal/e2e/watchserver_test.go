@@ -36,9 +36,7 @@ type wire struct {
 func newWire(t testing.TB) *wire {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(apiHost, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &wire{listener: l, open: map[net.Conn]struct{}{}}
 	w.running.Go(func() {
 		for {

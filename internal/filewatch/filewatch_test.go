@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/internal/haproxytest"
 )
 
@@ -17,9 +19,7 @@ func TestMain(m *testing.M) { haproxytest.Main(m) }
 func run(t *testing.T, dir string, settle time.Duration) <-chan bool {
 	t.Helper()
 	w, err := New(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	calls := make(chan bool, 10_000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -54,9 +54,7 @@ func settled(t *testing.T, calls <-chan bool) {
 
 func must(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func TestChanges(t *testing.T) {

@@ -110,25 +110,6 @@ func TestNormaliserFollowsChanges(t *testing.T) {
 	}
 }
 
-func BenchmarkNormaliser(b *testing.B) {
-	for _, backends := range []int{100, 1000, 10_000} {
-		b.Run(fmt.Sprintf("one of %d backends", backends), func(b *testing.B) {
-			sections := []string{"defaults\n  mode http\n"}
-			for i := range backends {
-				sections = append(sections, fmt.Sprintf("backend b%06d\n  balance roundrobin\n  server a 127.0.0.1:1\n  server b 127.0.0.1:2\n", i))
-			}
-			n, i := &Normaliser{}, 0
-			for b.Loop() {
-				i++
-				sections[1+i%backends] = fmt.Sprintf("backend b%06d\n  server a 127.0.0.1:%d\n", i%backends, i)
-				if _, err := n.Sections(sections); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 func FuzzNormaliser(f *testing.F) {
 	for _, text := range memoTexts {
 		f.Add(text, "backend b\n  mode http\n")

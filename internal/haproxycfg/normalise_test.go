@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestNormaliseKeepsWhatItTakes(t *testing.T) {
@@ -47,13 +49,9 @@ resolvers r
     nameserver n 127.0.0.1:53
 `
 	once, err := Normalise(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	twice, err := Normalise(once)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if once != twice {
 		t.Errorf("not stable:\n%s\nthen\n%s", once, twice)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/stretchr/testify/require"
 )
 
 func TestSplit(t *testing.T) {
@@ -187,9 +188,7 @@ func TestFieldsAgreesWithHAProxy(t *testing.T) {
 		}
 		// The keyword of an unknown directive is echoed as HAProxy read it.
 		file := filepath.Join(t.TempDir(), "haproxy.cfg")
-		if err := os.WriteFile(file, []byte("global\n  x"+word+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte("global\n  x"+word+"\n"), 0o600))
 		out, _ := exec.CommandContext(t.Context(), binary, "-c", "-f", file).CombinedOutput()
 		if want := fmt.Sprintf("unknown keyword 'x%s'", words[1]); !strings.Contains(string(out), want) {
 			t.Errorf("%s: no %q in %s", line, want, out)
@@ -219,9 +218,7 @@ func TestExpandsAsHAProxy(t *testing.T) {
 	}
 	for _, word := range []string{`"$HAPTIC_X"`, `'$HAPTIC_X'`, `$HAPTIC_X`, `"\$HAPTIC_X"`, `"${HAPTIC_X}"`, `'"'"$HAPTIC_X"`} {
 		file := filepath.Join(t.TempDir(), "haproxy.cfg")
-		if err := os.WriteFile(file, []byte("global\n  bogus"+word+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte("global\n  bogus"+word+"\n"), 0o600))
 		cmd := exec.CommandContext(t.Context(), binary, "-c", "-f", file)
 		cmd.Env = append(os.Environ(), "HAPTIC_X=expanded")
 		out, _ := cmd.CombinedOutput()
@@ -251,33 +248,9 @@ func FuzzFields(f *testing.F) {
 			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		again, err := Fields(strings.Join(quoted, " "))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(words, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%q (-first +second):\n%s", line, diff)
 		}
 	})
-}
-
-func bigConfig(backends int) string {
-	var b strings.Builder
-	b.WriteString("global\n    maxconn 1000\n\ndefaults\n    mode http\n    timeout client 5s\n\n")
-	for i := range backends {
-		fmt.Fprintf(&b, "# Ingress default/app-%d\nbackend default_app-%d_http\n    mode http\n    balance roundrobin\n", i, i)
-		b.WriteString("    option httpchk GET /healthz\n    http-request set-header X-Forwarded-Proto https if { ssl_fc }\n")
-		for s := range 3 {
-			fmt.Fprintf(&b, "    server pod-%d 10.%d.%d.%d:8080 check inter 2s weight 100\n", s, i/250, i%250, s+1)
-		}
-	}
-	return b.String()
-}
-
-func BenchmarkSplit(b *testing.B) {
-	text := bigConfig(5000)
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		Split(text)
-	}
 }

@@ -29,13 +29,11 @@ func (b *Bound) String() string { return b.path.expr }
 
 // Bind prepares the path for objects of type t, a struct or a pointer to one. With a nil t
 // the objects are the nested map[string]any of unstructured ones. A field that the type
-// does not have is a [*TypeError]. Bind does not check the path behind a filter, a list of
-// positions or "..".
+// does not have is a [*TypeError]. Bind does not check the path behind a filter.
 func (p *Path) Bind(t reflect.Type) (*Bound, error) {
 	b := &Bound{path: p, fields: make([][]int, len(p.steps))}
-	for i, node := range p.nodes {
-		s, ok := stepOf(node)
-		if t == nil || !ok {
+	for i, s := range p.steps {
+		if t == nil || s.kind == where {
 			break
 		}
 		for t.Kind() == reflect.Pointer {
@@ -45,9 +43,7 @@ func (p *Path) Bind(t reflect.Type) (*Bound, error) {
 		if reason != "" {
 			return nil, &TypeError{Path: p.expr, Type: t, Reason: reason}
 		}
-		if t = next; p.steps != nil {
-			b.fields[i] = index
-		}
+		t, b.fields[i] = next, index
 	}
 	return b, nil
 }
@@ -67,7 +63,7 @@ func opaque(t reflect.Type) bool {
 func into(t reflect.Type, s step) (next reflect.Type, index []int, reason string) {
 	switch kind := t.Kind(); {
 	case opaque(t):
-	case kind == reflect.Struct && !s.isKey():
+	case kind == reflect.Struct && s.kind != key:
 		return nil, nil, fmt.Sprintf("%s is not a list or map", t)
 	case kind == reflect.Struct:
 		for _, f := range reflect.VisibleFields(t) {
@@ -76,9 +72,9 @@ func into(t reflect.Type, s step) (next reflect.Type, index []int, reason string
 			}
 		}
 		return nil, nil, fmt.Sprintf("%s has no field %q", t, s.name)
-	case kind == reflect.Map && (s.pos >= 0 || t.Key().Kind() != reflect.String):
+	case kind == reflect.Map && (s.kind == position || t.Key().Kind() != reflect.String):
 		return nil, nil, fmt.Sprintf("%s has no positions", t)
-	case kind == reflect.Slice && s.isKey():
+	case kind == reflect.Slice && s.kind == key:
 		return nil, nil, fmt.Sprintf("%s is a list: [*] or a position must come before %q", t, s.name)
 	case kind == reflect.Map || kind == reflect.Slice:
 		return t.Elem(), nil, ""

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -47,22 +48,16 @@ func ingress() *networkingv1.Ingress {
 func unstructuredOf(t testing.TB, obj any) map[string]any {
 	t.Helper()
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
 func mustBind(t testing.TB, expr string, typ reflect.Type) *jsonpath.Bound {
 	t.Helper()
 	p, err := jsonpath.Compile(expr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b, err := p.Bind(typ)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return b
 }
 
@@ -108,18 +103,8 @@ func TestValues(t *testing.T) {
 		{service, "spec.publishNotReadyAddresses", []string{"true"}},
 		{secret, "data[*]", []string{"MQ==", "Mg=="}},
 		{ingress(), "spec.rules[-1].host", []string{"b.test"}},
-		{ingress(), "spec.rules[-1:].host", []string{"b.test"}},
-		{ingress(), "spec.rules[0:2].host", []string{"a.test", "b.test"}},
-		{ingress(), "spec.rules[9:10].host", nil},
-		{ingress(), "spec.rules[0,1].host", []string{"a.test", "b.test"}},
 		{ingress(), `{.spec.rules[?(@.host=="b.test")].host}`, []string{"b.test"}},
 		{ingress(), "spec.rules[?(@.http)].host", []string{"a.test"}},
-		{ingress(), "..path", []string{"/x", "/y"}},
-		{ingress(), "{..host}", []string{"a.test", "b.test"}},
-		{ingress(), "metadata['name','namespace']", []string{"web", "shop"}},
-		{ingress(), "metadata.labels['kubernetes.io/service-name','app']", []string{"web", "shop"}},
-		{ingress(), "{range .spec.rules[*]}{.host}{end}", []string{"a.test", "b.test"}},
-		{ingress(), "{.metadata.name}{.metadata.namespace}", []string{"web", "shop"}},
 		{service, "spec.ports[?(@.port>100)].targetPort", []string{"https"}},
 		{service, `spec.ports[?(@.targetPort=="https")].port`, nil},
 	}
@@ -152,8 +137,8 @@ func TestCompileErrors(t *testing.T) {
 		"{.a": {3, "unclosed action"}, "a[": {1, "unterminated array"}, "a[0": {1, "unterminated array"}, "a['x'": {1, "unterminated array"},
 		"a['x": {1, "unterminated array"}, "a[x]": {4, "invalid array index x"}, "a[99999999999999999999]": {23, "not a number"},
 		"a b": {-1, `"b" is not allowed`}, "a[0]b": {-1, `"b" is not allowed`}, "$a": {-1, `"a" is not allowed`}, "a\nb": {1, "unclosed action"},
-		"a[?(@.b=1)]": {-1, "no operator ="}, "a[?(@.b==1": {4, "unterminated filter"}, "a[?(@.b=~'x')]": {14, "unrecognized character"}, "a[0:2:-1]": {-1, "1 or more"}, "a 5": {-1, "outside of a filter"},
-		"{.a}b": {-1, "outside of a filter"}, "{.a}{' '}": {-1, "outside of a filter"}, "{range .a[*]}{.b}": {-1, "no {end}"}, "{.a}{end}": {-1, `"end"`},
+		"a[?(@.b=1)]": {-1, "no operator ="}, "a[?(@.b==1": {4, "unterminated filter"}, "a[?(@.b=~'x')]": {14, "unrecognized character"}, "a[0:2:-1]": {-1, "a range of positions"}, "a[0:2]": {-1, "a range of positions"}, "a[-2:]": {-1, "a range of positions"}, "a[0,1]": {-1, "a list of keys"}, "a['x','y']": {-1, "a list of keys"}, "a..b": {-1, ".. is not allowed"}, "..": {-1, ".. is not"}, "a[?(@..b)]": {-1, ".. is not"}, "a 5": {-1, "outside of a filter"},
+		"{.a}b": {-1, "outside of the braces"}, "{.a}{' '}": {-1, "outside of the braces"}, "{.a}{.b}": {-1, "outside of the braces"}, "{range .a[*]}{.b}{end}": {-1, "a range"}, "{range .a}": {-1, `"range"`}, "{'x'}": {-1, "outside of a filter"},
 	} {
 		t.Run(expr, func(t *testing.T) {
 			_, err := jsonpath.Compile(expr)
@@ -166,10 +151,8 @@ func TestCompileErrors(t *testing.T) {
 	if _, err := jsonpath.Compile(strings.Repeat("a", jsonpath.MaxLength+1)); err == nil || !strings.Contains(err.Error(), "1024") {
 		t.Error(err)
 	}
-	for _, expr := range []string{"a..b", "a[-1]", "a[0:1]", "a['x','y']", "a[?(@.b)]", "{range .a[*]}{.b}{end}"} {
-		if _, err := jsonpath.CompileField(expr); err == nil || !strings.Contains(err.Error(), "a path to a dropped field has more than") {
-			t.Errorf("%s: %v", expr, err)
-		}
+	if _, err := jsonpath.CompileField("a[?(@.b)]"); err == nil || !strings.Contains(err.Error(), "a path to a dropped field has a filter") {
+		t.Error(err)
 	}
 }
 
@@ -188,9 +171,7 @@ func TestBindErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.expr, func(t *testing.T) {
 			p, err := jsonpath.Compile(tt.expr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			_, err = p.Bind(reflect.TypeFor[*networkingv1.Ingress]())
 			var wrong *jsonpath.TypeError
 			if !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, tt.reason) {
@@ -215,6 +196,8 @@ func TestDelete(t *testing.T) {
 			}
 		}},
 		{"spec.rules[0]", func(i *networkingv1.Ingress) { i.Spec.Rules = i.Spec.Rules[1:] }},
+		{"spec.rules[-1]", func(i *networkingv1.Ingress) { i.Spec.Rules = i.Spec.Rules[:1] }},
+		{"spec.rules[-3]", func(*networkingv1.Ingress) {}},
 		{"spec.rules[5]", func(*networkingv1.Ingress) {}},
 		{"spec.rules[0].http.paths[1]", func(i *networkingv1.Ingress) {
 			i.Spec.Rules[0].HTTP.Paths = i.Spec.Rules[0].HTTP.Paths[:1]
@@ -231,9 +214,7 @@ func TestDelete(t *testing.T) {
 			}
 			mustBind(t, tt.expr, nil).Delete(untyped)
 			var back networkingv1.Ingress
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(untyped, &back); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(untyped, &back))
 			if d := cmp.Diff(want, &back); d != "" {
 				t.Errorf("unstructured (-want +got)\n%s", d)
 			}
@@ -247,7 +228,7 @@ func FuzzCompile(f *testing.F) {
 	for _, s := range []string{
 		"metadata.namespace", "{.spec.rules[*].host}", "metadata.labels['a.b/c']", `a\.b[0].*`, "a..b", "[?(@)]", "$['x']",
 		"spec.rules[0].http.paths[*].backend.service.port.number",
-		"{range .spec.rules[*]}{.host}{end}", "spec.rules[-1:].host", `spec.rules[?(@.host=="a.test")].host`, "metadata['name','a.b']", "..*..*",
+		"{range .spec.rules[*]}{.host}{end}", "spec.rules[-1:].host", `spec.rules[?(@.host=="a.test")].host`, "metadata['name','a.b']", "..*..*", "[?(@.a[?(@>1)])]",
 	} {
 		f.Add(s)
 	}
@@ -263,9 +244,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		untyped, err := p.Bind(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		loose, looseErr := untyped.Values(nil, maps)
 		typed, err := p.Bind(reflect.TypeOf(obj))
 		if err != nil {
@@ -285,17 +264,15 @@ func FuzzCompile(f *testing.F) {
 				t.Fatalf("%q: typed %q, unstructured %q", expr, strict, loose)
 			}
 		}
-		found, err := p.Find(maps, true)
+		found, err := p.Find(maps)
 		if (err == nil) != (looseErr == nil) || len(found) < len(loose) {
 			t.Fatalf("%q: finds %q, %v; values %q, %v", expr, found, err, loose, looseErr)
 		}
 		// Client-go reads it in the same way, but for the bytes of texts and what is lost
 		// behind an error.
-		if !strings.Contains(expr, "*") && !strings.Contains(expr, "..") {
+		if !strings.Contains(expr, "*") {
 			reference := clientgo.New("")
-			if err := reference.Parse(p.ClientGo()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, reference.Parse(p.ClientGo()))
 			results, err := reference.AllowMissingKeys(true).FindResults(maps)
 			n := 0
 			for _, list := range results {
@@ -328,35 +305,12 @@ func ExampleCompile() {
 	fmt.Println(err)
 	// Output:
 	// [web] <nil>
-	// jsonpath "spec.rules[0": wrong at offset 10: unterminated array: use .field, ['key'], [3], [*], [-2:], [?(@.field=="x")] or ..field
+	// jsonpath "spec.rules[0": wrong at offset 10: unterminated array: use .field, ['key'], [3], [-1], [*] or [?(@.field=="x")]
 }
 
-// BenchmarkValues compares keys of an index with what client-go takes to find them.
-func BenchmarkValues(b *testing.B) {
-	obj := ingress()
-	maps, dst := unstructuredOf(b, obj), make([]string, 0, 4)
-	for _, expr := range []string{"metadata.namespace", `metadata.labels.kubernetes\.io/service-name`, "spec.rules[*].host", `spec.rules[?(@.host=="b.test")].host`} {
-		typed, untyped := mustBind(b, expr, reflect.TypeOf(obj)), mustBind(b, expr, nil)
-		reference := clientgo.New("").AllowMissingKeys(true)
-		if err := reference.Parse("{." + expr + "}"); err != nil {
-			b.Fatal(err)
-		}
-		for name, f := range map[string]func(){
-			"typed": func() { dst, _ = typed.Values(dst[:0], obj) }, "maps": func() { dst, _ = untyped.Values(dst[:0], maps) },
-			"client-go typed": func() { _, _ = reference.FindResults(obj) }, "client-go maps": func() { _, _ = reference.FindResults(maps) },
-		} {
-			b.Run(name+" "+expr, func(b *testing.B) {
-				for b.Loop() {
-					f()
-				}
-			})
-		}
-	}
-}
-
-// TestTogether: a path may be read by many at once, with ranges as well.
+// TestTogether: a path may be read by many at once.
 func TestTogether(t *testing.T) {
-	for _, expr := range []string{"spec.rules[?(@.host)].host", "spec.rules[-2:].host", "{range .spec.rules[*]}{.host}{end}"} {
+	for _, expr := range []string{"spec.rules[?(@.host)].host", "spec.rules[*].host"} {
 		b := mustBind(t, expr, reflect.TypeFor[*networkingv1.Ingress]())
 		var wg sync.WaitGroup
 		for range 8 {
@@ -375,26 +329,19 @@ func TestTogether(t *testing.T) {
 func TestFind(t *testing.T) {
 	maps := unstructuredOf(t, ingress())
 	for _, tt := range []struct {
-		expr    string
-		missing bool
-		want    []any
-		fails   bool
+		expr string
+		want []any
 	}{
 		{expr: "metadata.name", want: []any{"web"}},
 		{expr: "{.spec.rules[?(@.host==\"b.test\")].host}", want: []any{"b.test"}},
 		{expr: "spec.rules[*].host", want: []any{"a.test", "b.test"}},
-		{expr: "$.spec.nothing", fails: true},
-		{expr: "spec.nothing", missing: true, want: []any{}},
+		{expr: "spec.nothing", want: []any{}},
 	} {
 		p, err := jsonpath.Compile(tt.expr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := p.Find(maps, tt.missing)
-		if (err != nil) != tt.fails {
-			t.Errorf("%s: %v", tt.expr, err)
-		} else if d := cmp.Diff(tt.want, got); d != "" && err == nil {
-			t.Errorf("%s (-want +got)\n%s", tt.expr, d)
+		require.NoError(t, err)
+		got, err := p.Find(maps)
+		if d := cmp.Diff(tt.want, got); d != "" || err != nil {
+			t.Errorf("%s (-want +got)\n%s, %v", tt.expr, d, err)
 		}
 	}
 }

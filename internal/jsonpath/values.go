@@ -2,88 +2,167 @@ package jsonpath
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
+
+// Find returns the values that the path selects in data, in the order of the data; values
+// of maps by key. data has the types of [Decode]. A missing field or position selects
+// nothing. Errors contain no values of the data.
+func (p *Path) Find(data any) ([]any, error) {
+	found, err := (&walk{steps: p.steps}).find(reflect.ValueOf(data))
+	if err != nil {
+		return nil, fmt.Errorf("jsonpath %q: %w", p.expr, err)
+	}
+	return found, nil
+}
+
+// Single reports whether the path names one value: it has no [*] and no filter.
+func (p *Path) Single() bool {
+	return !slices.ContainsFunc(p.steps, func(s step) bool { return s.kind == all || s.kind == where })
+}
+
+// Decode reads JSON for [Path.Find]. Whole numbers are int64: a filter can compare them
+// with its numbers.
+func Decode(text []byte) (data any, err error) {
+	err = utiljson.Unmarshal(text, &data)
+	return data, err
+}
 
 // Values appends the values that the path selects in obj to dst: one string per scalar, in
 // the order of the object (map values by key). Missing fields, nulls, lists and objects
 // select nothing. Numbers and booleans read as in JSON; []byte is base64. Values fails if a
-// filter cannot compare, or beyond the bounds of [Path.Find].
+// filter cannot compare.
 //
 // obj has the type of [Path.Bind]: a pointer to the struct, or the map[string]any of an
 // unstructured object.
 func (b *Bound) Values(dst []string, obj any) ([]string, error) {
-	at := 0
+	at, w := 0, walk{steps: b.path.steps, fields: b.fields}
 	m, ok := obj.(map[string]any)
-	for ; ok && at < len(b.path.steps) && b.path.steps[at].isKey(); at++ { // most of it without reflection
-		obj = m[b.path.steps[at].name]
-		m, ok = obj.(map[string]any)
-	}
-	if b.path.steps != nil {
-		return b.values(dst, reflect.ValueOf(obj), at), nil
-	}
-	data, ok := obj.(map[string]any)
-	if !ok {
-		var err error
-		if data, err = runtime.DefaultUnstructuredConverter.ToUnstructured(obj); err != nil {
+	if !ok && b.path.filters {
+		data, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
 			return dst, err
 		}
+		obj, m, ok = data, data, true
 	}
-	found, err := b.path.Find(data, true)
-	for _, v := range found {
-		dst = appendScalar(dst, reflect.ValueOf(v))
+	for ; ok && at < len(w.steps) && w.steps[at].kind == key; at++ { // most of it without reflection
+		obj = m[w.steps[at].name]
+		m, ok = obj.(map[string]any)
 	}
-	return dst, err
+	w.yield = func(v reflect.Value) { dst = appendScalar(dst, v) }
+	if err := w.from(reflect.ValueOf(obj), at); err != nil {
+		return dst, fmt.Errorf("jsonpath %q: %w", b.path.expr, err)
+	}
+	return dst, nil
 }
 
-func (b *Bound) values(dst []string, v reflect.Value, at int) []string {
+// walk follows the steps of a path. It does not use client-go's evaluator. That one loses
+// the values of other lists behind an empty or shorter list. Its errors print the data,
+// which may be a Secret. It also visits each byte of a text.
+type walk struct {
+	steps  []step
+	fields [][]int // as in [Bound]; nil for nested maps
+	yield  func(reflect.Value)
+}
+
+func (w *walk) find(v reflect.Value) (found []any, err error) {
+	found = []any{}
+	w.yield = func(v reflect.Value) {
+		if !v.IsValid() { // a null
+			found = append(found, nil)
+			return
+		}
+		found = append(found, v.Interface())
+	}
+	return found, w.from(v, 0)
+}
+
+func (w *walk) from(v reflect.Value, at int) error {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()
 	}
-	if at == len(b.fields) {
-		return appendScalar(dst, v)
+	if at == len(w.steps) {
+		w.yield(v)
+		return nil
 	}
-	s := b.path.steps[at]
+	s := w.steps[at]
 	switch v.Kind() {
 	case reflect.Struct:
-		if f, err := v.FieldByIndexErr(b.fields[at]); err == nil { // no inlined nil pointer
-			return b.values(dst, f, at+1)
+		if f, err := v.FieldByIndexErr(w.fields[at]); err == nil { // no inlined nil pointer
+			return w.from(f, at+1)
 		}
 	case reflect.Map:
-		if s.all {
-			for _, k := range sortedKeys(v) {
-				dst = b.values(dst, v.MapIndex(k), at+1)
-			}
-		} else if s.isKey() {
-			return b.values(dst, entry(v, s.name), at+1)
-		}
+		return w.ofMap(v, at)
 	case reflect.Slice:
-		for i := range v.Len() {
-			if s.all || s.pos == i {
-				dst = b.values(dst, v.Index(i), at+1)
+		return w.ofList(v, at)
+	}
+	if s.kind == where && v.IsValid() {
+		return fmt.Errorf("a filter is applied to a %s: apply it to a list", v.Type())
+	}
+	return nil
+}
+
+func (w *walk) ofMap(v reflect.Value, at int) error {
+	switch s := w.steps[at]; s.kind {
+	case key:
+		if value, ok := entry(v, s.name); ok {
+			return w.from(value, at+1)
+		}
+	case all:
+		for _, k := range sortedKeys(v) {
+			if err := w.from(v.MapIndex(k), at+1); err != nil {
+				return err
 			}
+		}
+	case where:
+		return errors.New("a filter is applied to a map: apply it to a list")
+	}
+	return nil
+}
+
+func (w *walk) ofList(v reflect.Value, at int) error {
+	s := w.steps[at]
+	if s.kind == position {
+		if i := s.at(v.Len()); i >= 0 && i < v.Len() {
+			return w.from(v.Index(i), at+1)
+		}
+		return nil
+	}
+	for i := range v.Len() {
+		pass, err := s.kind == all, error(nil)
+		if s.kind == where {
+			pass, err = s.test.passes(v.Index(i))
+		}
+		if pass && err == nil {
+			err = w.from(v.Index(i), at+1)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return dst
+	return nil
 }
 
 // entry returns the value of a key. It makes no copy for the most frequent types of maps.
-func entry(v reflect.Value, key string) reflect.Value {
+func entry(v reflect.Value, name string) (value reflect.Value, ok bool) {
 	switch m := v.Interface().(type) {
 	case map[string]any:
-		return reflect.ValueOf(m[key])
+		part, ok := m[name]
+		return reflect.ValueOf(part), ok
 	case map[string]string:
-		if text, ok := m[key]; ok {
-			return reflect.ValueOf(text)
-		}
-		return reflect.Value{}
+		text, ok := m[name]
+		return reflect.ValueOf(text), ok
 	}
-	return v.MapIndex(reflect.ValueOf(key).Convert(v.Type().Key()))
+	value = v.MapIndex(reflect.ValueOf(name).Convert(v.Type().Key()))
+	return value, value.IsValid()
 }
 
 func sortedKeys(v reflect.Value) []reflect.Value {
@@ -138,13 +217,13 @@ func (b *Bound) delete(v reflect.Value, at int) {
 	case reflect.Map:
 		b.deleteKeys(v, s, at)
 	case reflect.Slice:
-		if s.all && last {
+		if s.kind == all && last {
 			v.SetZero()
 			return
 		}
 		for i := range v.Len() {
 			switch {
-			case !s.all && s.pos != i:
+			case s.kind == key || s.kind == position && s.at(v.Len()) != i:
 			case last:
 				// A new slice: another object may share the array of this one.
 				v.Set(reflect.AppendSlice(reflect.AppendSlice(reflect.Zero(v.Type()), v.Slice(0, i)), v.Slice(i+1, v.Len())))
@@ -159,7 +238,7 @@ func (b *Bound) delete(v reflect.Value, at int) {
 func (b *Bound) deleteKeys(v reflect.Value, s step, at int) {
 	for _, k := range v.MapKeys() {
 		switch {
-		case !s.all && !(s.isKey() && k.String() == s.name):
+		case s.kind == position || s.kind == key && k.String() != s.name:
 		case at == len(b.fields)-1:
 			v.SetMapIndex(k, reflect.Value{})
 		default:

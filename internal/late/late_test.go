@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -30,9 +31,7 @@ func TestLate(t *testing.T) {
 	ctx, cancel = Context(t.Context(), "no answer", 20*time.Millisecond)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, silent.URL, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	_, err = client.Do(req)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": no answer within 20ms") {

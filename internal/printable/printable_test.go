@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestEscapes(t *testing.T) {
@@ -35,9 +37,7 @@ func FuzzEscapes(f *testing.F) {
 			t.Errorf("Line(%q) = %q", text, line)
 		}
 		encoded, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var before, after string
 		if json.Unmarshal(encoded, &before) != nil || json.Unmarshal([]byte(Text(string(encoded))), &after) != nil || before != after {
 			t.Errorf("%q became %q in JSON", before, after)

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -40,22 +41,16 @@ func next(t *testing.T, w watch.Interface) string {
 		return fmt.Sprint("ERROR ", apierrors.ReasonForError(apierrors.FromObject(e.Object)))
 	}
 	m, err := meta.Accessor(e.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(e.Type) + " " + m.GetName()
 }
 
 func TestSourceWatch(t *testing.T) {
 	src := k8swatchtest.NewSource(ingress("a", nil))
 	lw, err := src.ListWatch(ingresses, "", func(o *metav1.ListOptions) { o.LabelSelector = "!hidden" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	items, _ := meta.ExtractList(list)
 	if len(items) != 1 {
 		t.Fatalf("listed %d", len(items))
@@ -66,9 +61,7 @@ func TestSourceWatch(t *testing.T) {
 	// What comes between the list and the watch is not lost.
 	src.Apply(ingress("b", nil))
 	w, err := lw.WatchWithContext(t.Context(), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	src.Apply(ingress("a", map[string]string{"x": "y"}))
 	src.Apply(ingress("a", map[string]string{"hidden": ""})) // leaves the selection
 	src.Apply(ingress("a", map[string]string{"hidden": "still"}))
@@ -93,9 +86,7 @@ func TestSourceWatch(t *testing.T) {
 	// A streaming list ends in a bookmark.
 	yes := true
 	stream, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stream.Stop()
 	if got := next(t, stream); got != "ADDED a" {
 		t.Errorf("stream: %q", got)
@@ -110,9 +101,7 @@ func TestSourceWatch(t *testing.T) {
 func TestSourceFaults(t *testing.T) {
 	src := k8swatchtest.NewSource()
 	lw, err := src.ListWatch(ingresses, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	try := func() (list, watched error) {
 		_, list = lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		w, watched := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
@@ -151,13 +140,9 @@ func TestUninstall(t *testing.T) {
 	watching := func(gvr schema.GroupVersionResource, from string) watch.Interface {
 		t.Helper()
 		lw, err := src.ListWatch(gvr, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: from})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(w.Stop)
 		return w
 	}
@@ -196,9 +181,7 @@ func TestUninstall(t *testing.T) {
 		t.Error("an object has the uid that one of the same name had before")
 	}
 	lw, err := src.ListWatch(ingresses, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: last}); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a watch from before: %v", err)
 	}

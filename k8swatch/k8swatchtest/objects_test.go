@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,9 +59,7 @@ func TestObjects(t *testing.T) {
 func TestOnRequest(t *testing.T) {
 	src := k8swatchtest.NewSource(ingress("a", nil), ingress("b", nil))
 	lw, err := src.ListWatch(ingresses, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	broken := errors.New("broken")
 	var asked []k8swatchtest.Request
 	src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
@@ -71,9 +70,7 @@ func TestOnRequest(t *testing.T) {
 		return nil
 	})
 	list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = lw.ListWithContext(t.Context(), metav1.ListOptions{Limit: 1, Continue: list.(metav1.ListInterface).GetContinue()})
 	if !errors.Is(err, broken) || len(asked) != 2 || asked[1] != (k8swatchtest.Request{Resource: ingresses, Verb: "list", Continue: true}) {
 		t.Errorf("%v after %+v", err, asked)

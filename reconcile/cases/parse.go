@@ -97,8 +97,8 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 //	- apiVersion: networking.k8s.io/v1
 //	  kind: Ingress
 //	  ...
-//	currentConfig: |                # optional: what is deployed already. With files:
-//	  backend shop_web_80           #   {haproxy.cfg: text, "map:hosts.map": text}
+//	currentConfig: |                # optional: the text that is deployed already
+//	  backend shop_web_80
 //	  ...
 //	http:                           # optional: what a fetch gets
 //	  https://example.test/list: text
@@ -116,7 +116,7 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 //   - match_count: pattern matches as many times as expected says;
 //   - match_order: the first matches of patterns follow one another;
 //   - equals: the target is expected, to the byte;
-//   - jsonpath: the expression in jsonpath, as kubectl takes it, has the value expected or,
+//   - jsonpath: the expression in jsonpath, of the language of k8swatch, has the value expected or,
 //     without one, any; a space joins several values;
 //   - deterministic: every render makes the same, in any order of the fixtures.
 //
@@ -251,28 +251,16 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// previous is a configuration: the text of haproxy.cfg, or texts by target.
+// previous is a configuration: the text of haproxy.cfg.
 type previous struct{ config *dataplane.Config }
 
 // UnmarshalStrict reads a configuration.
 func (p *previous) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml.Node) {
-	texts := map[string]string{mainTarget: n.Value}
-	if n.Kind == yaml.MappingNode {
-		d.Value(path, n, reflect.ValueOf(&texts).Elem())
-	} else if !d.Is(path, n, "!!str") {
+	if !d.Is(path, n, "!!str") {
 		return
 	}
-	var files []dataplane.File
-	for target, text := range texts {
-		kind, name, ok := fileTarget(target)
-		if ok {
-			files = append(files, dataplane.File{Kind: kind, Name: name, Content: []byte(text)})
-		} else if target != mainTarget {
-			d.Fail(n, path, "no file %q, there is %s, and map:, file:, cert:, crt-list: or ca: with a name", target, mainTarget)
-		}
-	}
 	var err error
-	if p.config, err = dataplane.NewConfig(texts[mainTarget], files...); err != nil {
+	if p.config, err = dataplane.NewConfig(n.Value); err != nil {
 		d.Fail(n, path, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 )
 
-// Result is the outcome of a [Case]. It has no secret of the fixtures and nothing of a
-// certificate.
+// Result is the outcome of a [Case]. It has no value of a Secret among the fixtures.
 type Result struct {
 	Name       string            `json:"name"`
 	File       string            `json:"file"`

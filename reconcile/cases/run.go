@@ -89,7 +89,7 @@ func (r *Runner) validate(ctx context.Context, cfg *dataplane.Config) error {
 		return ctx.Err()
 	}
 	defer func() { <-r.validating }()
-	return panics.Guard(func() error { return r.Validator.Validate(ctx, cfg) })
+	return r.Validator.Validate(ctx, cfg)
 }
 
 // abandon is how long a case may still take after its time is over. Code that respects its
@@ -195,10 +195,7 @@ func (p *play) prepare(ctx context.Context, fixtures []k8swatch.Object) (rendere
 		return nil, fmt.Errorf("fixtures: %w", err)
 	}
 	in := &Input{Source: source, Previous: p.c.Previous, HTTP: p.c.HTTP}
-	err = panics.Guard(func() error {
-		renderer, err = p.runner.Renderer(ctx, in)
-		return err
-	})
+	renderer, err = p.runner.Renderer(ctx, in)
 	if err == nil && renderer == nil {
 		err = errors.New("Runner.Renderer returned none")
 	}
@@ -214,31 +211,21 @@ func (p *play) prepare(ctx context.Context, fixtures []k8swatch.Object) (rendere
 	return renderer, nil
 }
 
-// renderOnce renders, and turns a panic into an error.
-func renderOnce(ctx context.Context, renderer reconcile.Renderer) (rendered *reconcile.Rendered, err error) {
-	err = panics.Guard(func() (err error) {
-		rendered, err = renderer.Render(ctx)
-		return err
-	})
-	if err != nil {
-		return nil, err
+func renderOnce(ctx context.Context, renderer reconcile.Renderer) (*reconcile.Rendered, error) {
+	rendered, err := renderer.Render(ctx)
+	if err == nil && (rendered == nil || rendered.Config == nil) {
+		err = errors.New("the renderer returned no configuration")
 	}
-	if rendered == nil || rendered.Config == nil {
-		return nil, errors.New("the renderer returned no configuration")
-	}
-	return rendered, nil
+	return rendered, err
 }
 
 // problem says why an assertion does not hold; "" if it does. An error is a problem with
 // Not, too: the assertion could not be checked.
-func (p *play) problem(ctx context.Context, a *Assertion) (problem string) {
+func (p *play) problem(ctx context.Context, a *Assertion) string {
 	if p.err != nil && a.Target != errorTarget {
 		return "the render failed: " + p.err.Error()
 	}
-	err := panics.Guard(func() (err error) {
-		problem, err = p.holds(ctx, a)
-		return err
-	})
+	problem, err := p.holds(ctx, a)
 	switch {
 	case err != nil:
 		return err.Error()
@@ -297,8 +284,6 @@ func (m mask) firstDifference(a, b *dataplane.Config) string {
 		case !ok:
 			return "there is no " + targetOf(f)
 		case string(f.Content) == string(g.Content):
-		case f.Kind == dataplane.Certificate:
-			return targetOf(f) + " differs"
 		default:
 			return targetOf(f) + ": " + m.differing(string(f.Content), string(g.Content))
 		}

@@ -13,7 +13,7 @@ func Events() []event.Event { return []event.Event{CredentialsUpdated{}, Credent
 // CredentialsUpdated says that credentials came, changed, or are in order again. The next
 // calls use them.
 type CredentialsUpdated struct {
-	Secret  string // namespace/name, also of a ConfigMap with the CAs; "" if a file is in order again
+	Secret  string // namespace/name; "" if a file is in order again
 	Version string // metadata.resourceVersion; "" for a file
 }
 

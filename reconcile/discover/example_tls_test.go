@@ -10,7 +10,7 @@ import (
 // nobody, or everybody.
 func ExampleTLS_Config() {
 	tls := discover.TLS{CASecret: "edge/haproxy-ca", ServerName: "haproxy.example"}
-	_, err := tls.Config([]byte("-----BEGIN CERTIFICATE-----\ncut sh"), nil, nil)
+	_, err := tls.Config([]byte("-----BEGIN CERTIFICATE-----\ncut sh"))
 	fmt.Println(err)
 	// Output: CA: 1 of 1 blocks cannot be read
 }

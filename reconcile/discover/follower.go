@@ -38,7 +38,7 @@ type Wanted struct {
 }
 
 // FollowerOptions of a [Follower]. SetTargets is required. Source is required if Wanted names
-// pods, a Secret or a ConfigMap.
+// pods or a Secret.
 type FollowerOptions struct {
 	Source     k8swatch.Source
 	SetTargets func(...reconcile.Target) error // [reconcile.Loop.SetTargets]
@@ -75,7 +75,7 @@ type Follower struct {
 	said      string                   // last published problem of credentials
 	late      [2]lateness              // of credentials, and of instances
 	tls       TLS
-	made      material // PEM texts of tlsConfig
+	ca        string // PEM of tlsConfig
 	tlsConfig *tls.Config
 
 	mu       sync.Mutex
@@ -107,7 +107,7 @@ type podWatch struct {
 	stop    context.CancelFunc
 }
 
-// sourceError says what is wrong with a Secret, ConfigMap or file.
+// sourceError says what is wrong with a Secret or a file.
 type sourceError struct {
 	of     string // "credentials" or "TLS"
 	source follow.Source

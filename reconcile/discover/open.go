@@ -24,8 +24,8 @@ func (w *Wanted) key() string {
 // check returns an error that names the wrong field.
 func (w *Wanted) check(source bool) error {
 	_, selector := labels.Parse(w.Selector)
-	objects := []string{w.Secret, w.TLS.CASecret, w.TLS.CAConfigMap, w.TLS.ClientCertificate}
-	for i, name := range []string{"Secret", "TLS.CASecret", "TLS.CAConfigMap", "TLS.ClientCertificate"} {
+	objects := []string{w.Secret, w.TLS.CASecret}
+	for i, name := range []string{"Secret", "TLS.CASecret"} {
 		if namespace, of, _ := strings.Cut(objects[i], "/"); objects[i] != "" && (namespace == "" || of == "") {
 			return fmt.Errorf("discovery: Wanted.%s %q: want namespace/name", name, objects[i])
 		}
@@ -45,7 +45,7 @@ func (w *Wanted) check(source bool) error {
 
 // open reads everything that the instances need: credentials and TLS.
 func (f *Follower) open(ctx context.Context, w *Wanted) (*opened, error) {
-	now, secret := map[follow.Source]string{}, object("Secret", w.Secret)
+	now, secret := map[follow.Source]string{}, sourceOf(w.Secret)
 	info, created := CredentialsInfo{Source: "environment"}, time.Time{}
 	if w.Secret != "" {
 		info.Source = secret.String()
@@ -55,7 +55,7 @@ func (f *Follower) open(ctx context.Context, w *Wanted) (*opened, error) {
 		defer f.mu.Unlock()
 		f.info, f.created = info, created
 	}()
-	if err := f.follow(ctx, secret, w.TLS.ca(), w.TLS.client()); err != nil {
+	if err := f.follow(ctx, secret, w.TLS.ca()); err != nil {
 		return nil, err
 	}
 	credentials := w.Credentials
@@ -222,7 +222,7 @@ func (f *Follower) Check() error {
 }
 
 // Watches returns the state of each watch of Run. The names are "pods", and kind and name of
-// each Secret and ConfigMap, such as "Secret haproxy/credentials". Once instances are found,
+// each Secret, such as "Secret haproxy/credentials". Once instances are found,
 // they stay in use, and a watch that fails later counts as synced.
 func (f *Follower) Watches() map[string]k8swatch.State {
 	f.mu.Lock()

@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"log/slog"
@@ -54,6 +55,9 @@ func TestWhoMayAsk(t *testing.T) {
 		{"wrong token", token, "10.0.0.1", "Authorization", "Bearer " + token + "x", 401, 401},
 		{"empty token", token, "10.0.0.1", "Authorization", "Bearer ", 401, 401},
 		{"other scheme", token, "10.0.0.1", "Authorization", "Basic " + token, 401, 401},
+		{"a browser, any user name", token, "10.0.0.1", "Authorization", basic("me", token), 200, 200},
+		{"a browser, the token as user name", token, "10.0.0.1", "Authorization", basic(token, ""), 401, 401},
+		{"a browser, another password", token, "10.0.0.1", "Authorization", basic("me", token+"2"), 401, 401},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := scene(t, reconcile.State{LastError: "detail"})
@@ -75,6 +79,9 @@ func TestWhoMayAsk(t *testing.T) {
 				}
 				w := ask(path)
 				require.Equal(t, c.pages, w.Code, path)
+				if c.pages == http.StatusUnauthorized {
+					require.Contains(t, w.Header().Values("Www-Authenticate"), `Basic realm="haptic debug server"`)
+				}
 				if c.pages != http.StatusOK {
 					require.NotContains(t, w.Body.String(), "detail", path)
 				}
@@ -85,6 +92,10 @@ func TestWhoMayAsk(t *testing.T) {
 			require.Equal(t, c.pages == http.StatusOK, strings.Contains(w.Body.String(), "detail"), "says why to those who may know")
 		})
 	}
+}
+
+func basic(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
 // Whatever a Host header says, only loopback addresses get an answer.

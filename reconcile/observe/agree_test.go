@@ -33,7 +33,7 @@ type world struct {
 	render      error
 	deploy      error
 	quarantined []reconcile.Quarantined
-	waits, due  string
+	waits       string
 	watch       k8swatch.State
 	url         fetch.Resource
 	settings    settings.State
@@ -69,7 +69,7 @@ func (w *world) State() reconcile.State {
 	s.Quarantined = append(s.Quarantined, w.quarantined...)
 	s.StallTime = time.Second / 2
 	for i := range s.Instances {
-		s.Instances[i].Waits, s.Instances[i].Due = w.waits, w.due
+		s.Instances[i].Waits = w.waits
 	}
 	return s
 }
@@ -294,26 +294,4 @@ func TestAllAgreeOnACheckThatHangs(t *testing.T) {
 		require.Equal(t, "All is well", verdict)
 		require.Contains(t, o.log.String(), "disk: in order again")
 	})
-}
-
-// What an instance is due for and does not get stalls, on the page and in the log, and
-// does not make the process unready.
-func TestAllAgreeOnWhatIsDue(t *testing.T) {
-	for due, component := range map[string]string{"a deployment": "schedule", reconcile.DueCheck: "drift"} {
-		observeWorld(t, func(o *observed) {
-			o.change(func(w *world) { w.due = due })
-			time.Sleep(5 * time.Second)
-			page, verdict, metrics, ready := o.says(t)
-			require.Equal(t, []any{"Stalled", http.StatusOK}, []any{verdict, ready})
-			require.Contains(t, page, "a component makes no progress: "+component)
-			require.Contains(t, metrics, `haptic_component_healthy{component="`+component+`"} 0`)
-			require.Equal(t, http.StatusServiceUnavailable, ask(t, o.server, "/healthz").Code)
-			require.Equal(t, 1, strings.Count(o.log.String(), component+": instance one: "+due+" is due for "))
-			o.change(func(w *world) { w.due = "" })
-			time.Sleep(askLatency)
-			_, verdict, _, _ = o.says(t)
-			require.Equal(t, "All is well", verdict)
-			require.Contains(t, o.log.String(), component+": in order again")
-		})
-	}
 }

@@ -30,13 +30,6 @@ func addChecks(bus *eventbus.Bus, s *Subject) {
 	h.Check("deployment", Live, p.deploys)
 	if s.Loop != nil {
 		h.CheckQuietly("configuration", ReadyToServe, func() error { return s.ready() })
-		var deployments, checks overdue
-		h.Check("schedule", Live, func() error {
-			return deployments.find(s.Loop.State(), func(due string) bool { return due != reconcile.DueCheck })
-		})
-		h.Check("drift", Live, func() error {
-			return checks.find(s.Loop.State(), func(due string) bool { return due == reconcile.DueCheck })
-		})
 		h.CheckQuietly("newest", Reported, func() error { return errorOf(s.Loop.State().LastError) })
 		h.CheckQuietly("instances", Reported, func() error { return failed(s.Loop.State()) })
 		h.CheckQuietly("quarantine", Reported, func() error { return quarantined(s.Loop.State()) })
@@ -135,35 +128,6 @@ func (p *progress) deploys() error {
 // stallTime returns [reconcile.Options].StallTime, or its default without a loop.
 func (s *Subject) stallTime() time.Duration {
 	return cmp.Or(s.state().StallTime, reconcile.Options{}.WithDefaults().StallTime)
-}
-
-// overdue remembers since when each instance has a Due: see [reconcile.InstanceState].
-type overdue struct {
-	mu    sync.Mutex
-	since map[string]time.Time
-}
-
-// find names the instances that have been due for too long.
-func (o *overdue) find(s reconcile.State, is func(due string) bool) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now, since := time.Now(), map[string]time.Time{}
-	var errs []error
-	for _, e := range s.Instances {
-		if e.Due == "" || !is(e.Due) {
-			continue
-		}
-		began, before := o.since[e.Name]
-		if !before {
-			began = now
-		}
-		since[e.Name] = began
-		if late := now.Sub(began); late > s.StallTime {
-			errs = append(errs, fmt.Errorf("instance %s: %s is due for %s, and does not begin or end", e.Name, e.Due, brief(late)))
-		}
-	}
-	o.since = since
-	return errors.Join(errs...)
 }
 
 // ready says what the loop still needs for [reconcile.State.Ready].

@@ -103,17 +103,17 @@ level=INFO msg="deployed: 0 to create, 1 to update, 0 to delete; runtime, no rel
 			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 1, Err: errors.New("in use")}},
 			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 2, Err: errors.New("in use")}},
 			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStartFailed, Tries: 3, Err: errors.New("in use")}},
-			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 13, Tries: 3, Away: 3*time.Second + time.Microsecond}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 13, Tries: 3}},
 			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessSilent, PID: 13, Err: errors.New("HAProxy does not answer")}},
-			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessAnswers, PID: 13, Away: time.Second}},
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessAnswers, PID: 13}},
 			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessAdopted, PID: 14}},
 		}, `level=INFO msg="HAProxy started, as process 12" instance=local
 level=ERROR msg="HAProxy (process 12) ended: signal: killed" instance=local
 level=ERROR msg="HAProxy does not start: in use" instance=local
 level=ERROR msg="HAProxy does not start 2 times in a row: in use" instance=local
-level=INFO msg="HAProxy started, as process 13, after 3 failures; it was away for at least 3s" instance=local
+level=INFO msg="HAProxy started, as process 13, after 3 failures" instance=local
 level=ERROR msg="HAProxy does not answer" instance=local
-level=INFO msg="HAProxy answers again; it was away for at least 1s" instance=local
+level=INFO msg="HAProxy answers again" instance=local
 level=INFO msg="HAProxy was adopted, as process 14" instance=local`},
 		{"leader", []any{
 			reconcile.LeaderBecame{Identity: "one"}, reconcile.LeaderLost{Identity: "one"}, reconcile.LeaderObserved{Identity: "two"},

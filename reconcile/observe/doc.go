@@ -45,8 +45,6 @@
 //
 //   - "reconciliation": a reconciliation does not end.
 //   - "deployment": a deployment does not end.
-//   - "schedule": an instance does not get a deployment that nothing holds back.
-//   - "drift": an idle instance is not checked for drift.
 //
 // A deployment may wait for the interval between two reloads, a back-off, old workers or
 // leadership: that is no failure. If /healthz fails, only a new process helps.

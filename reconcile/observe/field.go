@@ -2,14 +2,14 @@ package observe
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/hapticsdk/haptic/internal/jsonpath"
 )
 
 // field returns a part of a value by JSONPath, as in kubectl -o jsonpath: {.a.b}, .a.b,
 // {.instances[*].name}, {.instances[?(@.failures>0)].name}. It returns a single result as it
-// is, and any other number of results as a list. It refuses an expression that would take
-// seconds, or return much more than the value.
+// is, and any other number of results as a list.
 func field(value any, expr string) (any, error) {
 	path, err := jsonpath.Compile(expr)
 	if err != nil {
@@ -23,9 +23,14 @@ func field(value any, expr string) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := path.Find(data, false)
-	if err == nil && len(found) == 1 {
+	found, err := path.Find(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 1:
 		return found[0], nil
+	case len(found) == 0 && path.Single():
+		return nil, fmt.Errorf("jsonpath %q: the value has nothing there", expr)
 	}
-	return found, err
+	return found, nil
 }

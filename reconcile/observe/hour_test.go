@@ -227,7 +227,7 @@ func TestAnHourOfEnds(t *testing.T) {
 	observe.Comment(bus, logTo(&log))
 	for n := range 1800 {
 		publish(bus, reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessEnded, PID: 100 + n, Err: fmt.Errorf("HAProxy (process %d) ended: signal: killed", 100+n), Times: n + 1}},
-			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 101 + n, Away: time.Second, Times: n + 1}})
+			reconcile.HAProxyChanged{Instance: "local", ProcessEvent: dataplane.ProcessEvent{Kind: dataplane.ProcessStarted, PID: 101 + n, Times: n + 1}})
 	}
 	deliver(t, bus)
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")

@@ -19,13 +19,9 @@ import (
 // an event follows its cause within two seconds.
 const askEvery = time.Second
 
-// flapTime is how long after its end a failure that begins again counts as a repetition.
-const flapTime = 5 * time.Minute
-
-// lateTime is for a failure whose beginning had no line. The failure gets one if it lasts for
-// lateTime times the number of its beginnings. A shorter time would log failures that only
-// come and go.
-const lateTime = 10 * time.Second
+// tellPause is the least time between two lines that say that the same cause began. One
+// that comes and goes has no more.
+const tellPause = time.Minute
 
 // maxSaid bounds the remembered texts. A text that is remembered has no second line.
 const maxSaid = 64
@@ -39,13 +35,11 @@ type ComponentFailed struct {
 	Component string
 	Err       error // the new failure
 	Probe     Probe
-	Times     int  // how often this began in a short time, with this one
-	Late      bool // the failure began before, without a line, and goes on
 }
 
 func (e ComponentFailed) Report() event.Report {
-	r := event.Report{Name: "component.failed", Level: slog.LevelError, Err: e.Err, Repeat: repeat(e.Late, e.Times), Fields: componentField(e.Component),
-		Sentence: e.Component + ": " + list(causes(e.Err), 3, "; ") + again(e.Times)}
+	r := event.Report{Name: "component.failed", Level: slog.LevelError, Err: e.Err, Fields: componentField(e.Component),
+		Sentence: e.Component + ": " + list(causes(e.Err), 3, "; ")}
 	if e.Probe == Reported {
 		r.Level = slog.LevelWarn
 	}
@@ -56,36 +50,18 @@ func (e ComponentFailed) Report() event.Report {
 type ComponentRecovered struct {
 	Component string
 	Of        string        // names of the causes: "shop.yaml"; "": all of the component
-	Lasted    time.Duration // since the failure was found
-	Times     int           // as in [ComponentFailed]
-	Late      bool          // as in [ComponentFailed]
+	Lasted    time.Duration // since [ComponentFailed]
 }
 
 func (e ComponentRecovered) Report() event.Report {
-	s := e.Component + ": in order again after " + brief(e.Lasted) + again(e.Times)
+	s := e.Component + ": in order again after " + brief(e.Lasted)
 	if e.Of != "" {
 		s += ": " + e.Of
 	}
-	return event.Report{Name: "component.recovered", Level: slog.LevelInfo, Repeat: repeat(e.Late, e.Times), Fields: componentField(e.Component), Sentence: s}
+	return event.Report{Name: "component.recovered", Level: slog.LevelInfo, Fields: componentField(e.Component), Sentence: s}
 }
 
 func componentField(name string) []slog.Attr { return []slog.Attr{slog.String("component", name)} }
-
-// repeat returns the count for [event.Report.Repeat]: 0 gives a late failure a line in any
-// case.
-func repeat(late bool, times int) int {
-	if late {
-		return 0
-	}
-	return times
-}
-
-func again(times int) string {
-	if times < 2 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d times in a short time)", times)
-}
 
 // Run makes all checks of Health each second until ctx ends, and publishes when a failure
 // begins and ends. Without Run, pages, probes and metrics show failures, but the log does not.
@@ -116,11 +92,10 @@ type story map[string]*chapter
 
 // chapter is one cause.
 type chapter struct {
-	name         string
-	began, ended time.Time // ended is zero while it lasts
-	times        int
-	late         bool            // its beginning had no line, but the failure goes on
-	said         map[string]bool // its published texts
+	name string
+	told time.Time       // when its beginning was published
+	open bool            // its end was not published yet
+	said map[string]bool // its published texts
 }
 
 // tell publishes the changes that a finding brings to the story.
@@ -128,70 +103,49 @@ func (s *story) tell(bus *eventbus.Bus, f finding, now time.Time) {
 	if *s == nil {
 		*s = story{}
 	}
-	fresh, late := ComponentFailed{Component: f.Component, Probe: f.Probe}, ComponentFailed{Component: f.Component, Probe: f.Probe, Late: true}
+	var fresh []error
 	there := map[string]bool{}
 	for _, cause := range f.causes {
-		key := subject(cause.Error())
+		key, text := subject(cause.Error()), shape(cause.Error())
 		there[key] = true
 		c := (*s)[key]
-		if c == nil {
-			c = &chapter{name: place.ReplaceAllString(before(cause.Error()), ""), began: now, times: 1, said: map[string]bool{}}
+		if c == nil || !c.open && now.Sub(c.told) >= tellPause {
+			c = &chapter{name: place.ReplaceAllString(before(cause.Error()), ""), told: now, open: true, said: map[string]bool{}}
 			(*s)[key] = c
-		} else if !c.ended.IsZero() {
-			c.began, c.ended, c.times, c.late = now, time.Time{}, c.times+1, false
-			clear(c.said)
 		}
-		if text := shape(cause.Error()); !c.said[text] && len(c.said) < maxSaid {
+		if c.open && !c.said[text] && len(c.said) < maxSaid {
 			c.said[text] = true
-			fresh.add(cause, c.times)
-		} else if !c.late && c.times&(c.times-1) != 0 && now.Sub(c.began) > time.Duration(c.times)*lateTime {
-			c.late = true
-			late.add(cause, c.times)
+			fresh = append(fresh, cause)
 		}
 	}
-	for _, e := range []ComponentFailed{fresh, late} {
-		if e.Err != nil {
-			eventbus.Publish(bus, e)
-		}
+	if len(fresh) > 0 {
+		eventbus.Publish(bus, ComponentFailed{Component: f.Component, Err: errors.Join(fresh...), Probe: f.Probe})
 	}
 	s.close(bus, f, there, now)
 }
 
-// add adds a cause to an event. Times is the least of its causes.
-func (e *ComponentFailed) add(cause error, times int) {
-	if e.Err == nil || times < e.Times {
-		e.Times = times
-	}
-	e.Err = errors.Join(e.Err, cause)
-}
-
 // close publishes the causes that are gone.
 func (s *story) close(bus *eventbus.Bus, f finding, there map[string]bool, now time.Time) {
-	var gone []*chapter
+	var names []error
+	began := now
 	for _, key := range slices.Sorted(maps.Keys(*s)) {
 		switch c := (*s)[key]; {
 		case there[key]:
-		case c.ended.IsZero():
-			c.ended = now
-			gone = append(gone, c)
-		case now.Sub(c.ended) > flapTime:
+		case c.open:
+			c.open = false
+			names = append(names, errors.New(c.name))
+			if c.told.Before(began) {
+				began = c.told
+			}
+		case now.Sub(c.told) >= tellPause:
 			delete(*s, key)
 		}
 	}
-	if len(gone) == 0 {
+	if len(names) == 0 {
 		return
 	}
-	e := ComponentRecovered{Component: f.Component, Times: gone[0].times}
-	began := gone[0].began
-	var names []error
-	for _, c := range gone {
-		e.Times, e.Late = min(e.Times, c.times), e.Late || c.late
-		names = append(names, errors.New(c.name))
-		if c.began.Before(began) {
-			began = c.began
-		}
-	}
-	if e.Lasted = now.Sub(began); len(there) > 0 {
+	e := ComponentRecovered{Component: f.Component, Lasted: now.Sub(began)}
+	if len(there) > 0 {
 		e.Of = list(names, 3, ", ")
 	}
 	eventbus.Publish(bus, e)

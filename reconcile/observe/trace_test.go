@@ -1,7 +1,6 @@
 package observe_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -189,25 +188,4 @@ func TestNoTraceWithoutProvider(t *testing.T) {
 	bus := eventbus.New(nil)
 	require.Nil(t, observe.Trace(bus, nil))
 	require.Empty(t, bus.Stats().Subscribers)
-}
-
-// BenchmarkTrace compares a bus where nobody traces with one where somebody
-// does: what the publisher, which is the loop, pays for one event.
-func BenchmarkTrace(b *testing.B) {
-	for name, provider := range map[string]*sdktrace.TracerProvider{"off": nil, "on": sdktrace.NewTracerProvider()} {
-		b.Run(name, func(b *testing.B) {
-			bus := eventbus.New(nil)
-			if provider != nil {
-				observe.Trace(bus, provider)
-			} else {
-				observe.Trace(bus, nil)
-			}
-			bus.Start()
-			b.ReportAllocs()
-			for b.Loop() {
-				eventbus.Publish(bus, reconcile.DeploymentStarted{ID: 1, Instance: "a"})
-			}
-			_ = bus.Close(context.Background())
-		})
-	}
 }

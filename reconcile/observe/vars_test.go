@@ -36,15 +36,6 @@ func TestField(t *testing.T) {
 	s.Register("state", func() any { return badDay() })
 	s.Register("list", func() any { return []int{1, 2, 3} })
 	s.Register("text", func() any { return "a\nb" })
-	s.Register("wide", func() any { return make([][1]int, 20_000) })
-	s.Register("texts", func() any { return map[string]string{"a": strings.Repeat("x", 1<<20)} })
-	s.Register("deep", func() any {
-		var deep any = "x"
-		for range 50 {
-			deep = []any{deep}
-		}
-		return deep
-	})
 	for _, c := range []struct {
 		name, expr string
 		status     int
@@ -56,22 +47,15 @@ func TestField(t *testing.T) {
 		{"state", "{.instances[*].name}", 200, `[ "ingress/haproxy-0", "ingress/haproxy-1", "ingress/haproxy-2" ]`},
 		{"state", "{.instances[?(@.failures>3)].name}", 200, `"ingress/haproxy-1"`},
 		{"state", "{.instances[?(@.failures>9)].name}", 200, `[]`},
-		{"state", "{..message}", 200, `"unknown keyword 'balanc' in 'backend' section"`},
 		{"list", "{[1]}", 200, `2`},
-		{"list", "{[0,2]}", 200, `[ 1, 3 ]`},
-		{"text", "{.a}", 400, `a is not found`},
-		{"state", "{.nothing}", 400, `nothing is not found`},
-		{"state", "{.instances[7]}", 400, `out of bounds`},
+		{"text", "{.a}", 400, `the value has nothing there`},
+		{"state", "{.nothing}", 400, `the value has nothing there`},
+		{"state", "{.instances[7]}", 400, `the value has nothing there`},
 		{"state", "{.instances[}", 400, `unterminated array`},
 		{"state", "", 200, ``}, // the whole
-		{"state", "{range .instances[-2:]}{.name}{end}", 200, `[ "ingress/haproxy-1", "ingress/haproxy-2" ]`},
-		{"state", "{range .instances[*]}", 400, `no {end}`},
-		{"list", "{[*]}, ", 400, `outside of a filter`},
-		{"deep", strings.Repeat("[0,0]", 40), 400, `looks at more than 5000000 values`},
-		{"deep", "{range [0,0]}{range [0,0]}" + strings.Repeat("{range [0]}", 10) + "{" + strings.Repeat("[0,0]", 25) + "}" + strings.Repeat("{end}", 12), 400, `use fewer .. and commas`},
-		{"deep", strings.Repeat("..[*]", 8), 400, `looks at more than 5000000 values`},
-		{"wide", "{..}", 400, `more than 10000 values`},
-		{"texts", "{['a','a','a']}", 400, `bytes: select fewer`},
+		{"state", "{.instances[-1].name}", 200, `"ingress/haproxy-2"`},
+		{"list", "{[*]}, ", 400, `outside of the braces`},
+		{"state", "{..message}", 400, `.. is not allowed`},
 		{"list", strings.Repeat("a", 1025), 400, `it has 1025 bytes, at most 1024 are allowed`},
 	} {
 		t.Run(c.name+" "+c.expr, func(t *testing.T) {
@@ -84,30 +68,6 @@ func TestField(t *testing.T) {
 			}
 		})
 	}
-}
-
-// No expression crashes the server, takes long, or is answered with something
-// that is not JSON.
-func FuzzField(f *testing.F) {
-	for _, expr := range []string{"{.a}", "{..}", "{.instances[?(@.name=='x')].hash}", "{.instances[-1:0:2]}", "{['a','b']}", "{.[*].*}", "{\"x\"}", "{'\\u0000'}", "{@}", "{$}", "{.a\\.b}", "{..[*]}", "{..*.*.*}"} {
-		f.Add(expr)
-	}
-	s := &observe.Server{Token: "t"}
-	s.Register("state", func() any { return badDay() })
-	handler := s.Handler()
-	f.Fuzz(func(t *testing.T, expr string) {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1/debug/vars/state?field="+url.QueryEscape(expr), nil)
-		r.SetBasicAuth("me", "t")
-		w := httptest.NewRecorder()
-		start := time.Now()
-		handler.ServeHTTP(w, r)
-		if !json.Valid(w.Body.Bytes()) || w.Code != http.StatusOK && w.Code != http.StatusBadRequest {
-			t.Errorf("%d %s", w.Code, w.Body)
-		}
-		if took := time.Since(start); took > 30*time.Second || w.Body.Len() > 16<<20 {
-			t.Errorf("%d bytes in %s", w.Body.Len(), took)
-		}
-	})
 }
 
 // renderedAs is what the variable rendered shows of a text.
@@ -331,70 +291,6 @@ func TestLostLeadershipIsNoStall(t *testing.T) {
 		loop.state.Leading = false
 		require.NoError(t, o.Health.Live())
 		require.NoError(t, bus.Close(t.Context()))
-	})
-}
-
-// TestDueForTooLong: an instance that does not get what it is due for fails /healthz
-// after StallTime. Anything that it gets in between begins the time anew.
-func TestDueForTooLong(t *testing.T) {
-	for name, c := range map[string]struct {
-		due, want string
-		stall     time.Duration
-	}{
-		"the drift timer stopped":                {reconcile.DueCheck, "drift: instance a: a check for drift is due for %s, and does not begin or end", 5 * time.Minute},
-		"the scheduler holds a deployment":       {"a deployment", "schedule: instance a: a deployment is due for %s, and does not begin or end", 5 * time.Minute},
-		"after the bound that the options say":   {"a deployment", "schedule: instance a: a deployment is due for %s, and does not begin or end", time.Hour},
-		"an instance that is never found out of": {"a probe", "schedule: instance a: a probe is due for %s, and does not begin or end", 5 * time.Minute},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				state := reconcile.State{Leading: true, StallTime: c.stall, Instances: []reconcile.InstanceState{{Name: "a", Due: c.due}, {Name: "b"}}}
-				loop := &fixedLoop{state: state}
-				o := newObserver(t, eventbus.New(nil), observe.Subject{Loop: loop}, slog.New(slog.DiscardHandler))
-				require.NoError(t, o.Health.Live())
-				time.Sleep(c.stall)
-				require.NoError(t, o.Health.Live())
-				time.Sleep(time.Second)
-				require.EqualError(t, o.Health.Live(), fmt.Sprintf(c.want, c.stall+time.Second))
-				loop.state.Instances = []reconcile.InstanceState{{Name: "a"}}
-				require.NoError(t, o.Health.Live())
-				loop.state.Instances = state.Instances
-				require.NoError(t, o.Health.Live())
-			})
-		})
-	}
-}
-
-// stuck is an instance whose checks for drift do not end, whatever their context says.
-type stuck struct {
-	*plant
-	hangs chan struct{}
-	calls int
-}
-
-func (s *stuck) Sync(ctx context.Context, c *dataplane.Config, _ ...dataplane.SyncOption) (*dataplane.Result, error) {
-	if s.calls++; s.calls > 1 {
-		<-s.hangs
-	}
-	return s.plant.Sync(ctx, c)
-}
-
-// TestDriftThatIsNotChecked is the same through a loop: a check that hangs has no event
-// that tells of its beginning or end, and fails /healthz all the same.
-func TestDriftThatIsNotChecked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		bus, one := eventbus.New(nil), &stuck{plant: &plant{}, hangs: make(chan struct{})}
-		loop, err := reconcile.New(reconcile.Options{Bus: bus, Renderer: one.render(), Targets: []reconcile.Target{one}, StallTime: 2 * time.Minute})
-		require.NoError(t, err)
-		o, end := runObserved(t, bus, loop)
-		time.Sleep(3 * time.Minute) // the drift interval, the time-out, and most of the bound
-		require.NoError(t, o.Health.Live())
-		time.Sleep(time.Minute)
-		require.ErrorContains(t, o.Health.Live(), "drift: instance one: a check for drift is due for ")
-		close(one.hangs)
-		time.Sleep(2 * time.Second)
-		require.NoError(t, o.Health.Live())
-		end()
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,9 +51,7 @@ func service(name, address string) *corev1.Service {
 
 func compile(t *testing.T) *templating.Engine {
 	engine, err := templating.Compile(templates, &templating.Options{Vars: map[string]any{"services": []*corev1.Service(nil)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return engine
 }
 
@@ -67,22 +66,16 @@ func input(w *k8swatch.Watcher, view *k8swatch.View) func(context.Context) (*ren
 // run starts a small controller, which ends with the test.
 func run(t *testing.T, source *k8swatchtest.Source, targets ...reconcile.Target) *reconcile.Loop {
 	watcher, err := k8swatch.New(source, services, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	view := k8swatch.NewView(func() *k8swatch.GroupSnapshot { return k8swatch.SnapshotOf(watcher) })
 	loop, err := reconcile.New(reconcile.Options{
 		Renderer: &render.Templates{Engine: compile(t), Input: input(watcher, view), Pure: true}, View: view, Targets: targets})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(_ context.Context, c k8swatch.Changes) error {
 		loop.Trigger(c.String())
 		return nil
 	}})
-	if err := group.Add(watcher); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, group.Add(watcher))
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	t.Cleanup(func() { stop(); running.Wait() })
@@ -217,9 +210,7 @@ func TestWhyThereIsNone(t *testing.T) {
 		t.Error(err, why(target))
 	}
 	cfg, err := dataplane.NewConfig("global\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := target.Sync(t.Context(), cfg); err != nil {
 		t.Error(err)
 	}

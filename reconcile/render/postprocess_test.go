@@ -162,25 +162,6 @@ func FuzzPostProcessor(f *testing.F) {
 	})
 }
 
-func BenchmarkPostProcessing(b *testing.B) {
-	text := strings.Repeat("backend one\n    mode http\n\n\n    server a 192.0.2.1:80\n", 20000)
-	for name, p := range map[string]PostProcessor{
-		"squeeze": {Squeeze: true}, "indent": {Pattern: `^ +`, Replacement: "  "}, "literal": {Pattern: `mode tcp .*`, Replacement: "x"},
-	} {
-		b.Run(name, func(b *testing.B) {
-			c, err := p.compile()
-			require.NoError(b, err)
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				out := c.replaceLines(text)
-				if p.Squeeze {
-					squeeze(out)
-				}
-			}
-		})
-	}
-}
-
 // TestSqueezedFilesKeepOrigins: nothing else is to blame because lines of a file moved.
 func TestSqueezedFilesKeepOrigins(t *testing.T) {
 	templates := site(t, map[string]string{"haproxy.cfg": "global\n", "maps/x.map": "\n\na 1\n\n\nb 2\nc 3\n"}, nil, &Input{})

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/reconcile/render"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -20,15 +22,11 @@ func TestSharedByEntries(t *testing.T) {
 		"haproxy.d/a.cfg":   {Data: []byte("# " + value + "\n")},
 		"general/count.lua": {Data: []byte("-- " + value + "\n")},
 	}, &templating.Options{Globals: map[string]any{"count": func() int { n++; return n }}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	templates := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) { return &render.Input{}, nil }}
 	for _, want := range []string{"1", "2"} {
 		rendered, err := templates.Render(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := rendered.Config.Main(); strings.Count(got, "# "+want+"\n") != 2 {
 			t.Errorf("got %q, want %s in both files", got, want)
 		}
@@ -44,9 +42,7 @@ func TestSharedIsNotStale(t *testing.T) {
 		"haproxy.d/b.cfg": {Data: []byte("# {{ item }} {{ shared.Get(`first`) }}\n")},
 		"haproxy.d/c.cfg": {Data: []byte("# {{ item }} {{ count() }}\n")},
 	}, &templating.Options{Vars: map[string]any{"title": "", "item": ""}, Globals: map[string]any{"count": counter()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var in *render.Input
 	templates := &render.Templates{Engine: engine, Pure: true, Input: func(context.Context) (*render.Input, error) { return in, nil }}
 	steps := []struct {

@@ -159,50 +159,37 @@ func (d *discovery) ends(t *testing.T) {
 	require.Less(t, time.Since(start), time.Second)
 }
 
-// TestWhatFollowPodsReadsHangs: whatever it is, the instances that are known are
+// TestWhatFollowPodsReadsHangs: the instances that are known are
 // served, somebody is told after a while what does not come, once, and that it came;
 // it stands in the state all the time.
 func TestWhatFollowPodsReadsHangs(t *testing.T) {
-	for name, c := range map[string]struct{ resource, tls, watched, event string }{
-		"the Secret of the credentials": {"secrets", "", "Secret edge/credentials",
-			"edge/credentials: credentials: Secret edge/credentials: could not be read yet: "},
-		"a ConfigMap with CAs": {"configmaps", ", tls: {caConfigMapRef: {name: ca}}", "ConfigMap edge/ca",
-			"edge/ca: TLS: ConfigMap edge/ca: could not be read yet: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inDiscovery(t, func(t *testing.T, d *discovery) {
-				resume := d.hangs(c.resource)
-				require.NoError(t, d.apply(t, c.tls, "credentials"))
-				d.serves(t, "one")
-				require.Contains(t, d.live.State().Watched, c.watched)
-				require.False(t, d.live.State().Watched[c.watched].Synced, "this is how health knows")
-				require.Error(t, d.live.State().Watched[c.watched].Err)
-				pass(follow.ReadTime - 2*time.Second - time.Millisecond)
-				require.Empty(t, d.says(), "it may only be slow")
-				pass(time.Millisecond)
-				said := d.says()
-				require.Len(t, said, 1)
-				require.Contains(t, said[0], c.event)
-				require.Contains(t, said[0], "no answer yet")
-				d.serves(t, "two")
-				pass(10 * time.Minute)
-				require.Empty(t, d.says(), "it was said")
-				d.serves(t, "three")
-
-				if c.resource == "configmaps" {
-					d.ends(t)
-					return
-				}
-				resume()
-				pass(time.Second)
-				require.Equal(t, []string{"edge/credentials is used"}, d.says())
-				require.True(t, d.live.State().Watched[c.watched].Synced)
-				require.Empty(t, d.loop.State().Instances, "that there are none is known now")
-				d.ends(t)
-				require.NotContains(t, d.live.State().Watched, c.watched)
-			})
-		})
-	}
+	const watched = "Secret edge/credentials"
+	inDiscovery(t, func(t *testing.T, d *discovery) {
+		resume := d.hangs("secrets")
+		require.NoError(t, d.apply(t, "", "credentials"))
+		d.serves(t, "one")
+		require.Contains(t, d.live.State().Watched, watched)
+		require.False(t, d.live.State().Watched[watched].Synced, "this is how health knows")
+		require.Error(t, d.live.State().Watched[watched].Err)
+		pass(follow.ReadTime - 2*time.Second - time.Millisecond)
+		require.Empty(t, d.says(), "it may only be slow")
+		pass(time.Millisecond)
+		said := d.says()
+		require.Len(t, said, 1)
+		require.Contains(t, said[0], "edge/credentials: credentials: Secret edge/credentials: could not be read yet: ")
+		require.Contains(t, said[0], "no answer yet")
+		d.serves(t, "two")
+		pass(10 * time.Minute)
+		require.Empty(t, d.says(), "it was said")
+		d.serves(t, "three")
+		resume()
+		pass(time.Second)
+		require.Equal(t, []string{"edge/credentials is used"}, d.says())
+		require.True(t, d.live.State().Watched[watched].Synced)
+		require.Empty(t, d.loop.State().Instances, "that there are none is known now")
+		d.ends(t)
+		require.NotContains(t, d.live.State().Watched, watched)
+	})
 }
 
 // TestOtherCredentialsHang: what the instances were found with stays, and what

@@ -68,7 +68,7 @@ func sections() []section {
 		{"dataplane", reflect.TypeFor[Dataplane]()},
 		{"podSelector", reflect.TypeFor[PodSelector]()},
 		{"tls", reflect.TypeFor[TLS]()},
-		{"A key of a Secret or a ConfigMap", reflect.TypeFor[KeyRef]()},
+		{"A key of a Secret", reflect.TypeFor[KeyRef]()},
 		{"A Secret", reflect.TypeFor[SecretRef]()},
 		{"logging", reflect.TypeFor[Logging]()},
 	}

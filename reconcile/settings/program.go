@@ -166,8 +166,7 @@ func (p *Program) resolveOwn(doc *strictyaml.Document, own string) (errs Errors)
 		}
 		s.WatchedResources[name] = r
 	}
-	tls := &s.Dataplane.TLS
-	for _, namespace := range []*string{&s.Dataplane.PodSelector.Namespace, &s.Credentials.Namespace, &tls.CASecret.Namespace, &tls.CAConfigMap.Namespace, &tls.ClientCertificate.Namespace} {
+	for _, namespace := range []*string{&s.Dataplane.PodSelector.Namespace, &s.Credentials.Namespace, &s.Dataplane.TLS.CASecret.Namespace} {
 		if *namespace == OwnNamespace {
 			*namespace = "" // an empty namespace means the same there
 		}

@@ -41,7 +41,7 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 	require.NoError(t, err)
 	examples["examples"] = string(text)
 	const good = "haproxyConfig: {template: x}\n"
-	valid := []string{"dataplane: {scheme: https, tls: {caConfigMapRef: {name: ca, key: bundle.pem}, serverName: haproxy.edge}}", "reconcile: {debounceInterval: 1m30.5s}", "dataplane: {port: 80, keepFiles: true, podSelector: {matchLabels: {a: b}}}", "maps: {a.map: {template: ''}}"}
+	valid := []string{"dataplane: {scheme: https, tls: {caSecretRef: {name: ca, key: bundle.pem}, serverName: haproxy.edge}}", "reconcile: {debounceInterval: 1m30.5s}", "dataplane: {port: 80, keepFiles: true, podSelector: {matchLabels: {a: b}}}", "maps: {a.map: {template: ''}}"}
 	for _, line := range valid {
 		examples[line] = good + line
 	}
@@ -59,7 +59,7 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 	for _, line := range []string{
 		"map: {}", "maps: []", "maps: {a.map: {}}", "maps: {a.map: x}", "maps: {a.map: {template: 1}}", "maps:", "logging: {level: loud}",
 		"reconcile: {debounceInterval: 1}", "reconcile: {debounceInterval: -1s}", "reconcile: {debounceInterval: fast}",
-		"dataplane: {port: '1'}", "dataplane: {port: 70000}", "dataplane: {port: 1.5}", "dataplane: {tls: {insecureSkipVerify: 'yes'}}", "dataplane: {tls: {caSecretRef: {key: ca.crt}}}", "dataplane: {keepFiles: 'yes'}",
+		"dataplane: {port: '1'}", "dataplane: {port: 70000}", "dataplane: {port: 1.5}", "dataplane: {tls: {caSecretRef: {key: ca.crt}}}", "dataplane: {keepFiles: 'yes'}",
 		"watchedResources: {a: {apiVersion: v1}}", "watchedResources: {a: {apiVersion: v1, resources: pods, indexBy: x}}",
 		"watchedResources: {a: {apiVersion: v1, resources: pods, store: none}}", "watchedResourcesIgnoreFields: [1]",
 		"haproxySections: {a.cfg: {template: x, each: {resource: a}}}", "credentialsSecretRef: {}", "files: {x.http: {template: x, postProcessing: [{type: other}]}}",

@@ -57,7 +57,7 @@ type WatchedResource struct {
 	APIVersion    string   `json:"apiVersion" doc:"Group and version: networking.k8s.io/v1." required:"true" is:"apiVersion"`
 	Resources     string   `json:"resources" doc:"The resource, in the plural: ingresses." required:"true" is:"resource"`
 	Namespace     string   `json:"namespace,omitempty" doc:"One namespace; own: that of the controller. Empty: all." is:"name"`
-	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order, as kubectl takes it, with or without braces. Empty: metadata.namespace, metadata.name."`
+	IndexBy       []string `json:"indexBy,omitempty" doc:"JSONPath of the keys of Get, in this order: of fields, ['key'], [3], [*] and filters, with or without braces. Empty: metadata.namespace, metadata.name."`
 	LabelSelector string   `json:"labelSelector,omitempty" doc:"As in kubectl -l." is:"labels"`
 	FieldSelector string   `json:"fieldSelector,omitempty" doc:"As in kubectl --field-selector." is:"fields"`
 	Store         string   `json:"store,omitempty" doc:"full: all objects are held in memory, and every render sees them at one instant. on-demand: only metadata is watched, and objects are fetched when a template asks for them." enum:"full,on-demand"`
@@ -163,10 +163,8 @@ func (s *Settings) Defaulted() *Settings {
 	orElse(&p.Port, 5555)
 	orElse(&p.Scheme, "https")
 	orElse(&p.Strategy, "raw")
-	for _, ref := range []*KeyRef{&p.TLS.CASecret, &p.TLS.CAConfigMap} {
-		if *ref != (KeyRef{}) {
-			orElse(&ref.Key, discover.DefaultCAKey)
-		}
+	if p.TLS.CASecret != (KeyRef{}) {
+		orElse(&p.TLS.CASecret.Key, discover.DefaultCAKey)
 	}
 	p.BaseDir = path.Dir(layout.ConfigPath())
 	p.MapsDir, p.SSLCertsDir, p.GeneralDir = layout.Dir(dataplane.Map), layout.Dir(dataplane.Certificate), layout.Dir(dataplane.General)

@@ -103,13 +103,3 @@ func BenchmarkSettingsToLive(b *testing.B) {
 	}
 	b.ReportMetric(float64(time.Since(start).Microseconds())/1000, "ms/render")
 }
-
-// BenchmarkParseProgram is the parse and the compilation of 50 templates.
-func BenchmarkParseProgram(b *testing.B) {
-	text := fiftyTemplates("x")
-	for b.Loop() {
-		if _, err := ParseProgram("s.yaml", text, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

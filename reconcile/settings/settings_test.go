@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,9 +27,7 @@ func TestParseProgramErrors(t *testing.T) {
 	for _, script := range scripts {
 		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
 			archive, err := txtar.ParseFile(script)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			files := map[string]string{}
 			for _, f := range archive.Files {
 				files[f.Name] = string(f.Data)
@@ -49,9 +48,7 @@ func TestParseProgramErrors(t *testing.T) {
 							archive.Files[i].Data = []byte(got)
 						}
 					}
-					if err := os.WriteFile(script, txtar.Format(archive), 0o644); err != nil {
-						t.Fatal(err)
-					}
+					require.NoError(t, os.WriteFile(script, txtar.Format(archive), 0o644))
 				}
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
@@ -102,9 +99,7 @@ haproxyConfig: {template: x}
 reconcile: {debounceInterval: 20ms}
 dataplane: {mapsDir: /maps}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := s.Defaulted()
 	r := d.WatchedResources["ingresses"]
 	if r.Store != StoreFull || !slices.Equal(r.IgnoreFields, []string{"status", "spec.rules"}) || len(r.IndexBy) != 2 {
@@ -131,9 +126,7 @@ dataplane: {mapsDir: /maps}
 func TestVersion(t *testing.T) {
 	parse := func(text string) string {
 		s, err := Parse("s.yaml", []byte(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return s.Version()
 	}
 	a := parse("haproxyConfig: {template: a}\nlogging: {level: info}\n")

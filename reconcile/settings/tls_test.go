@@ -75,17 +75,15 @@ func (a *authority) pair(name string) *tls.Certificate {
 }
 
 // tlsStage is a HAProxy pod whose Dataplane API speaks https as
-// haproxy.edge.test, and asks for a certificate of clients.
+// haproxy.edge.test.
 type tlsStage struct {
-	t       *testing.T
-	api     *dataplanetest.Server
-	secure  *httptest.Server
-	serves  atomic.Pointer[tls.Certificate]
-	clients *authority
-	key     string // of the client
-	source  *k8swatchtest.Source
-	live    *Live
-	loop    *reconcile.Loop
+	t      *testing.T
+	api    *dataplanetest.Server
+	secure *httptest.Server
+	serves atomic.Pointer[tls.Certificate]
+	source *k8swatchtest.Source
+	live   *Live
+	loop   *reconcile.Loop
 
 	mu     sync.Mutex
 	events []string
@@ -100,19 +98,15 @@ func secret(name string, data map[string]string) *corev1.Secret {
 }
 
 func newTLSStage(t *testing.T, server *tls.Certificate) *tlsStage {
-	s := &tlsStage{t: t, api: dataplanetest.New(t, nil), clients: newAuthority(t)}
+	s := &tlsStage{t: t, api: dataplanetest.New(t, nil)}
 	s.serves.Store(server)
 	s.secure = httptest.NewUnstartedServer(s.api)
 	s.secure.Config.ErrorLog = log.New(io.Discard, "", 0)
-	pool := x509.NewCertPool()
-	pool.AddCert(s.clients.cert)
 	s.secure.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { // also for one that names no server
-		return &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, Certificates: []tls.Certificate{*s.serves.Load()}}, nil
+		return &tls.Config{Certificates: []tls.Certificate{*s.serves.Load()}}, nil
 	}}
 	s.secure.StartTLS()
 	t.Cleanup(s.secure.Close)
-	certificate, key := s.clients.issue("controller")
-	s.key = string(key)
 	s.source = k8swatchtest.NewSource(k8swatchtest.Objects(`
 apiVersion: v1
 kind: Pod
@@ -124,7 +118,6 @@ kind: Secret
 metadata: {name: haproxy-credentials, namespace: edge}
 data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_username: djE=, validation_password: djE=}
 `)...)
-	s.source.Apply(secret("client", map[string]string{"tls.crt": string(certificate), "tls.key": s.key}))
 	return s
 }
 
@@ -157,9 +150,6 @@ func (s *tlsStage) run() {
 		stop()
 		wg.Wait()
 		_ = bus.Close(context.Background())
-		text := fmt.Sprintf("%+v %#v %v", s.events, s.live.State(), s.loop.State())
-		require.NotContains(s.t, text, "PRIVATE KEY")
-		require.NotContains(s.t, text, strings.Split(s.key, "\n")[1])
 	})
 }
 
@@ -201,7 +191,7 @@ func (s *tlsStage) has(text string) func() bool {
 	return func() bool { return strings.Contains(s.api.Raw(), "# "+text+"\n") }
 }
 
-// TestFollowPodsTLS: where the CA stands does not matter; one that is rotated is
+// TestFollowPodsTLS: a CA stands in a Secret or a file; one that is rotated is
 // trusted on the next call, and until then the instance is not.
 func TestFollowPodsTLS(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -210,9 +200,6 @@ func TestFollowPodsTLS(t *testing.T) {
 	}{
 		"Secret": {"caSecretRef: {name: ca}", func(s *tlsStage, _, pem string) {
 			s.source.Apply(secret("ca", map[string]string{"ca.crt": pem}))
-		}},
-		"ConfigMap": {"caConfigMapRef: {name: ca, namespace: edge, key: bundle.pem}", func(s *tlsStage, _, pem string) {
-			s.source.Apply(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: "ca"}, Data: map[string]string{"bundle.pem": pem}})
 		}},
 		"file": {"caFile: FILE", func(s *tlsStage, file, pem string) {
 			require.NoError(s.t, os.WriteFile(file+".new", []byte(pem), 0o600))
@@ -223,7 +210,7 @@ func TestFollowPodsTLS(t *testing.T) {
 			first, second := newAuthority(t), newAuthority(t)
 			s := newTLSStage(t, first.pair("haproxy.edge.test"))
 			file := filepath.Join(t.TempDir(), "ca.pem")
-			settings := strings.ReplaceAll(c.tls, "FILE", file) + ", serverName: haproxy.edge.test, clientCertificateSecretRef: {name: client}"
+			settings := strings.ReplaceAll(c.tls, "FILE", file) + ", serverName: haproxy.edge.test"
 			s.run()
 			require.NoError(t, s.apply("one", settings))
 			s.until("the report", func() bool { return len(s.said("CredentialsInvalid")) > 0 })
@@ -246,57 +233,16 @@ func TestFollowPodsTLS(t *testing.T) {
 	}
 }
 
-// TestFollowPodsTLSClient: the certificate of the client is rotated, too; where it
-// is broken the one before stays in use.
-func TestFollowPodsTLSClient(t *testing.T) {
-	ca := newAuthority(t)
-	s := newTLSStage(t, ca.pair("haproxy.edge.test"))
-	s.source.Apply(secret("ca", map[string]string{"ca.crt": ca.pem}))
-	const settings = "caSecretRef: {name: ca}, serverName: haproxy.edge.test, clientCertificateSecretRef: {name: client}"
-	s.run()
-	require.NoError(t, s.apply("one", settings))
-	s.until("the first deployment", s.has("one"))
-
-	good, err := s.source.Fetch(t.Context(), corev1.SchemeGroupVersion.WithResource("secrets"), "edge", "client")
-	require.NoError(t, err)
-	certificate := string(good.(*corev1.Secret).Data["tls.crt"])
-	s.source.Apply(secret("client", map[string]string{"tls.crt": certificate}))
-	s.until("the report", func() bool { return len(s.said("Secret edge/client: the key tls.key is missing or empty")) > 0 })
-	_, other := s.clients.issue("other")
-	s.source.Apply(secret("client", map[string]string{"tls.crt": certificate, "tls.key": string(other)}))
-	s.until("the report", func() bool { return len(s.said("Secret edge/client: client certificate: ")) > 0 })
-	require.NoError(t, s.apply("two", settings))
-	s.until("the deployment with the certificate before", s.has("two"))
-
-	fresh, key := s.clients.issue("controller")
-	s.source.Apply(secret("client", map[string]string{"tls.crt": string(fresh), "tls.key": string(key)}))
-	s.until("the use of the new one", func() bool { return len(s.said("CredentialsUpdated {Secret:edge/client")) > 1 })
-	require.NoError(t, s.apply("three", settings))
-	s.until("the deployment with the new one", s.has("three"))
-
-	// Without one the API refuses the client. The loop keeps its targets until there are better
-	// ones, so the first settings may still arrive.
-	const without = "caSecretRef: {name: ca}, serverName: haproxy.edge.test"
-	refusals := func() int { return len(s.said("certificate required")) }
-	require.NoError(t, s.apply("four", without))
-	s.until("the refusal", func() bool { return refusals() > 0 })
-	before := refusals()
-	require.NoError(t, s.apply("five", without))
-	s.until("the next refusals", func() bool { return refusals() > before+1 })
-	require.False(t, s.has("five")())
-}
-
 // TestFollowPodsTLSChecks: who does not prove to be the HAProxy is not told the
-// password, unless the settings say that it does not matter.
+// password.
 func TestFollowPodsTLSChecks(t *testing.T) {
-	const client = ", clientCertificateSecretRef: {name: client}"
+	const client = ""
 	for name, c := range map[string]struct{ tls, refused string }{
-		"the name of another":    {"caSecretRef: {name: ca}, serverName: api.edge.test" + client, "valid for haproxy.edge.test, not api.edge.test"},
-		"the address as name":    {"caSecretRef: {name: ca}" + client, "cannot validate certificate for 127.0.0.1"},
+		"the name of another":    {"caSecretRef: {name: ca}, serverName: api.edge.test", "valid for haproxy.edge.test, not api.edge.test"},
+		"the address as name":    {"caSecretRef: {name: ca}", "cannot validate certificate for 127.0.0.1"},
 		"nothing said":           {"", "cannot validate certificate for 127.0.0.1"},
-		"the CAs of the system":  {"serverName: haproxy.edge.test" + client, "unknown authority"},
-		"insecure, explicitly":   {"insecureSkipVerify: true" + client, ""},
-		"the right one, by name": {"caSecretRef: {name: ca}, serverName: haproxy.edge.test" + client, ""},
+		"the CAs of the system":  {"serverName: haproxy.edge.test", "unknown authority"},
+		"the right one, by name": {"caSecretRef: {name: ca}, serverName: haproxy.edge.test", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ca := newAuthority(t)
@@ -327,7 +273,7 @@ func TestFollowPodsOfOneNamespace(t *testing.T) {
 	pod.Namespace = "evil"
 	s.source.Apply(pod)
 	s.run()
-	require.NoError(t, s.apply("{{ len(controller.haproxy_pods.List()) }}", "caSecretRef: {name: ca}, serverName: haproxy.edge.test, clientCertificateSecretRef: {name: client}"))
+	require.NoError(t, s.apply("{{ len(controller.haproxy_pods.List()) }}", "caSecretRef: {name: ca}, serverName: haproxy.edge.test"))
 	s.until("the deployment", s.has("1"))
 	instances := s.loop.State().Instances
 	require.Len(t, instances, 1)
@@ -345,25 +291,15 @@ func TestFollowPodsOfOneNamespace(t *testing.T) {
 // error has nothing of a key.
 func TestDataplaneTLSConfig(t *testing.T) {
 	ca := newAuthority(t)
-	certificate, key := ca.issue("controller")
-	_, other := ca.issue("other")
-	withCA, withClient := TLS{CAFile: "/ca.pem"}, TLS{ClientCertificate: SecretRef{Name: "client"}}
-	for name, c := range map[string]struct {
-		settings         TLS
-		ca               string
-		certificate, key []byte
-		want             string
-	}{
-		"two CAs, with remarks":          {withCA, "# one\n" + ca.pem + "two\n" + ca.pem, nil, nil, ""},
-		"no CA":                          {withCA, "", nil, nil, "CA: no certificate"},
-		"a key in place of a CA":         {withCA, string(key), nil, nil, "CA: block 1 is a EC PRIVATE KEY, not a CERTIFICATE"},
-		"a CA that is cut short":         {withCA, ca.pem + ca.pem[:100], nil, nil, "CA: 1 of 2 blocks cannot be read"},
-		"a CA that is no certificate":    {withCA, ca.pem + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", nil, nil, "CA: certificate 2: "},
-		"a client":                       {withClient, "", certificate, key, ""},
-		"a client with the key of other": {withClient, "", certificate, other, "client certificate: tls: private key does not match public key"},
-		"a client without a key":         {withClient, "", certificate, nil, "client certificate: "},
+	_, key := ca.issue("controller")
+	for name, c := range map[string]struct{ ca, want string }{
+		"two CAs, with remarks":       {"# one\n" + ca.pem + "two\n" + ca.pem, ""},
+		"no CA":                       {"", "CA: no certificate"},
+		"a key in place of a CA":      {string(key), "CA: block 1 is a EC PRIVATE KEY, not a CERTIFICATE"},
+		"a CA that is cut short":      {ca.pem + ca.pem[:100], "CA: 1 of 2 blocks cannot be read"},
+		"a CA that is no certificate": {ca.pem + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "CA: certificate 2: "},
 	} {
-		config, err := c.settings.discovery("edge").Config([]byte(c.ca), c.certificate, c.key)
+		config, err := TLS{CAFile: "/ca.pem"}.discovery("edge").Config([]byte(c.ca))
 		if c.want != "" {
 			require.ErrorContains(t, err, c.want, name)
 			require.NotContains(t, err.Error(), strings.Split(string(key), "\n")[1])
@@ -373,7 +309,7 @@ func TestDataplaneTLSConfig(t *testing.T) {
 		require.False(t, config.InsecureSkipVerify, name)
 		require.EqualValues(t, tls.VersionTLS12, config.MinVersion, name)
 	}
-	config, err := TLS{}.discovery("edge").Config(nil, nil, nil)
+	config, err := TLS{}.discovery("edge").Config(nil)
 	require.NoError(t, err)
 	require.Nil(t, config, "Go's defaults")
 }

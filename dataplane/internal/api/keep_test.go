@@ -3,6 +3,8 @@ package api_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/dataplane/dataplanetest"
 )
@@ -24,9 +26,7 @@ func TestFilesThatTheClientRemembersStay(t *testing.T) {
 			server := dataplanetest.New(t, nil)
 			c.options.Layout = server.Layout()
 			client, err := dataplane.NewClient(server.Endpoint(), &c.options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			defer client.Close()
 			global := ""
 			if c.global != "" {
@@ -35,9 +35,7 @@ func TestFilesThatTheClientRemembersStay(t *testing.T) {
 			file := dataplane.File{Kind: dataplane.General, Name: "library.lua", Content: []byte("-- nothing\n")}
 			for _, files := range [][]dataplane.File{{file}, nil} {
 				desired, err := dataplane.NewConfig(global+text, files...)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if _, err := client.Sync(t.Context(), desired); err != nil {
 					t.Fatal(err)
 				}

@@ -1,21 +1,17 @@
 package host
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -23,7 +19,6 @@ import (
 	"github.com/hapticsdk/haptic/dataplane/internal/config"
 	"github.com/hapticsdk/haptic/dataplane/internal/diff"
 	"github.com/hapticsdk/haptic/internal/haproxyctl"
-	"github.com/hapticsdk/haptic/internal/printable"
 )
 
 // mayReload makes the Sync do without a reload if none is possible now.
@@ -175,9 +170,8 @@ func parseBind(s string) (ip netip.Addr, first, last int, ok bool) {
 // listeners for 2 to 3 s before it gives up because of one address.
 //
 // It binds and never listens, so no connection arrives. Like HAProxy it shares addresses
-// among sockets of one account (SO_REUSEPORT). It leaves two cases to HAProxy: an address
-// that another process of HAProxy has, and an account or a network namespace in which this
-// process cannot act.
+// among sockets of one account (SO_REUSEPORT), so an address that HAProxy has is free. It
+// leaves to HAProxy an account or a network namespace in which this process cannot act.
 func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Procs) error {
 	fresh := listenersOf(desired.Index())
 	before := listenersOf(running.Index())
@@ -192,7 +186,7 @@ func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Pro
 	if !ok {
 		return nil
 	}
-	line, text := h.cannotListen(fresh, uid, procs)
+	line, text := h.cannotListen(fresh, uid)
 	if text == "" {
 		return nil
 	}
@@ -202,14 +196,14 @@ func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Pro
 
 // cannotListen says which addresses a HAProxy of that user cannot bind. It also returns the
 // first line with such an address.
-func (h *Host) cannotListen(all map[netip.AddrPort]listener, uid int, procs haproxyctl.Procs) (line int, text string) {
+func (h *Host) cannotListen(all map[netip.AddrPort]listener, uid int) (line int, text string) {
 	sorted := slices.SortedFunc(maps.Values(all), func(a, b listener) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), a.address.Compare(b.address))
 	})
-	failed, sockets := bindAs(uid, sorted), sync.OnceValue(allTaken)
+	failed := bindAs(uid, sorted)
 	var texts []string
 	for _, l := range sorted {
-		if why := h.whyNot(l, failed[l.address], procs, sockets); why != "" {
+		if why := h.whyNot(failed[l.address]); why != "" {
 			texts = append(texts, fmt.Sprintf("on %s: %s", l.address, why))
 			line = cmp.Or(line, l.line)
 		}
@@ -221,33 +215,19 @@ func (h *Host) cannotListen(all map[netip.AddrPort]listener, uid int, procs hapr
 	return line, strings.Join(texts, ", ")
 }
 
-// listensInstead says which processes have the addresses of the stored configuration. It
-// explains why a HAProxy does not start.
+// listensInstead says which addresses of the stored configuration are taken. It explains why
+// a HAProxy does not start.
 func (h *Host) listensInstead() string {
 	text, _ := os.ReadFile(h.layout.ConfigPath())
-	_, who := h.cannotListen(listenersOf(config.Empty().With(string(text)).Index()), h.user(), haproxyctl.Procs{})
+	_, who := h.cannotListen(listenersOf(config.Empty().With(string(text)).Index()), h.user())
 	return who
 }
 
 // whyNot says why HAProxy cannot bind an address, or "" if it may.
-func (h *Host) whyNot(l listener, err error, procs haproxyctl.Procs, sockets func() []taken) string {
+func (h *Host) whyNot(err error) string {
 	switch {
 	case errors.Is(err, unix.EADDRINUSE):
-		givesWay := func(pid int) bool {
-			return pid == procs.MasterPID || slices.ContainsFunc(slices.Concat(procs.Workers, procs.Loading, procs.Old), func(p haproxyctl.Proc) bool { return p.PID == pid })
-		}
-		pid := ownerOf(sockets(), l.address, givesWay)
-		if pid != 0 && givesWay(pid) {
-			return ""
-		}
-		if pid == 0 && h.opts.NoStart {
-			return "" // HAProxy may have it, if this process sees its processes by other numbers
-		}
-		if pid == 0 {
-			return "another process has the address, which this account may not see"
-		}
-		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		return fmt.Sprintf("process %d (%s) has the address", pid, printable.Text(string(bytes.TrimSpace(name))))
+		return "another process has the address"
 	case errors.Is(err, unix.EADDRNOTAVAIL):
 		return "no interface of this host has the address"
 	case errors.Is(err, unix.EACCES) && h.account != nil && !h.opts.NoStart: // HAProxy then has our rights
@@ -315,58 +295,4 @@ func (l listener) bind() error {
 		err = errors.Join(err, unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, l.only6))
 	}
 	return errors.Join(err, unix.Bind(fd, to))
-}
-
-// taken is a listening TCP socket and a process that has it, 0 if unknown.
-type taken struct {
-	address, port string // as in /proc/net/tcp
-	pid           int
-}
-
-// allTaken returns the listening sockets of this network namespace. It reads each open file
-// of each process.
-func allTaken() (all []taken) {
-	owners := make(map[string]int)
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
-	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && owners[target] == 0 && strings.HasPrefix(target, "socket:") {
-			owners[target], _ = strconv.Atoi(strings.Split(link, "/")[2])
-		}
-	}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		raw, _ := os.ReadFile(table)
-		for line := range strings.Lines(string(raw)) {
-			words := strings.Fields(line)
-			const local, state, inode, listens = 1, 3, 9, "0A"
-			if len(words) > inode && words[state] == listens {
-				ip, port, _ := strings.Cut(words[local], ":")
-				all = append(all, taken{ip, port, owners["socket:["+words[inode]+"]"]})
-			}
-		}
-	}
-	return all
-}
-
-// ownerOf returns the process that listens at that port, on the address or on all addresses
-// of the host. It prefers a process that does not give way. It returns 0 if it cannot know.
-func ownerOf(all []taken, address netip.AddrPort, givesWay func(pid int) bool) (pid int) {
-	port := fmt.Sprintf("%04X", address.Port())
-	for _, t := range all {
-		if t.port == port && t.pid != 0 && (pid == 0 || givesWay(pid)) && overlap(t.address, address.Addr()) {
-			pid = t.pid
-		}
-	}
-	return pid
-}
-
-// overlap reports whether an address of /proc/net equals ip, or one of both stands for all
-// addresses. /proc/net has words of 32 bits in the byte order of the processor.
-func overlap(hex string, ip netip.Addr) bool {
-	var raw []byte
-	for i := 0; i+8 <= len(hex); i += 8 {
-		word, _ := strconv.ParseUint(hex[i:i+8], 16, 32)
-		raw = binary.NativeEndian.AppendUint32(raw, uint32(word))
-	}
-	is, ok := netip.AddrFromSlice(raw)
-	return ok && (is.IsUnspecified() || ip.IsUnspecified() || is.Unmap() == ip.Unmap())
 }

@@ -1,18 +1,13 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/user"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -91,66 +86,16 @@ func TestTryToListen(t *testing.T) {
 		taken, err := net.Listen("tcp", listen)
 		require.NoError(t, err)
 		address := netip.MustParseAddrPort(taken.Addr().String())
-		require.Equal(t, os.Getpid(), ownerOf(allTaken(), address, func(int) bool { return false }))
 		text := fmt.Sprintf("global\nfrontend web\n    bind %s\n", address)
-		procs.MasterPID = os.Getppid() // taken is not HAProxy's then
 		err = h.tryToListen(config.Empty(), parse(t, text), procs)
 		require.ErrorIs(t, err, config.ErrListen, listen)
 		require.ErrorIs(t, err, config.ErrReload)
 		require.True(t, config.Retryable(err, 0))
-		require.ErrorContains(t, err, fmt.Sprintf("reload: haproxy.cfg:3: HAProxy cannot listen: on %s: process %d (host.test) has the address; ", address, os.Getpid()))
+		require.ErrorContains(t, err, fmt.Sprintf("reload: haproxy.cfg:3: HAProxy cannot listen: on %s: another process has the address; ", address))
 		require.NoError(t, h.tryToListen(parse(t, text), parse(t, text), procs), "the running one has it")
-		procs.MasterPID = os.Getpid()
-		require.NoError(t, h.tryToListen(config.Empty(), parse(t, text), procs), "HAProxy gives way to itself")
 		require.NoError(t, taken.Close())
-		procs.MasterPID = os.Getppid()
 		require.NoError(t, h.tryToListen(config.Empty(), parse(t, text), procs))
 	}
-}
-
-// listenAs has another process listen on the address, and returns its number.
-func listenAs(t *testing.T, address string) int {
-	t.Helper()
-	l, err := net.Listen("tcp4", address)
-	require.NoError(t, err)
-	f, err := l.(*net.TCPListener).File()
-	require.NoError(t, err)
-	other := exec.Command("sleep", "600")
-	other.ExtraFiles = []*os.File{f}
-	other.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread()
-	require.NoError(t, other.Start())
-	t.Cleanup(func() {
-		require.NoError(t, other.Process.Kill())
-		require.Error(t, other.Wait())
-		runtime.UnlockOSThread()
-	})
-	require.NoError(t, errors.Join(l.Close(), f.Close()))
-	return other.Process.Pid
-}
-
-// HAProxy has one address of a port and another process has another one: HAProxy does
-// not get all of them.
-func TestTryToListenBesideAnother(t *testing.T) {
-	t.Parallel()
-	own, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer own.Close()
-	port := own.Addr().(*net.TCPAddr).Port
-	other := listenAs(t, fmt.Sprintf("127.0.0.2:%d", port))
-	h := newHost(t, Options{Dir: t.TempDir(), User: currentUser(t)})
-	for _, c := range []struct{ haproxy, other int }{{os.Getpid(), other}, {other, os.Getpid()}} {
-		err = h.tryToListen(config.Empty(), parse(t, fmt.Sprintf("frontend web\n    bind :%d\n", port)), haproxyctl.Procs{MasterPID: c.haproxy})
-		require.ErrorIs(t, err, config.ErrListen)
-		require.ErrorContains(t, err, fmt.Sprintf("process %d ", c.other))
-	}
-}
-
-func currentUser(t *testing.T) string {
-	t.Helper()
-	u, err := user.Current()
-	require.NoError(t, err)
-	return u.Username
 }
 
 // An address that shall serve IPv4, too, is another one.
@@ -242,25 +187,4 @@ func TestBindAsEndsNoThread(t *testing.T) {
 		}
 	}
 	require.Subset(t, threads(), before)
-}
-
-// The name of another process is shown as the text of another program.
-func TestTryToListenNamesAProcessSafely(t *testing.T) {
-	t.Parallel()
-	own, err := net.Listen("tcp4", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer own.Close()
-	address := netip.MustParseAddrPort(own.Addr().String())
-	sleep, err := exec.LookPath("sleep")
-	require.NoError(t, err)
-	at := t.TempDir() + "/a\x1b[2Jb"
-	require.NoError(t, os.Symlink(sleep, at)) // the kernel names a process by it
-	other := &exec.Cmd{Path: at, Args: []string{"sleep", "600"}}
-	require.NoError(t, other.Start())
-	h := newHost(t, Options{Dir: t.TempDir()})
-	sockets := func() []taken { return []taken{{"0100007F", fmt.Sprintf("%04X", address.Port()), other.Process.Pid}} }
-	why := h.whyNot(listener{address: address}, syscall.EADDRINUSE, haproxyctl.Procs{}, sockets)
-	require.NoError(t, other.Process.Kill())
-	require.Error(t, other.Wait())
-	require.Contains(t, why, fmt.Sprintf("process %d (a\\u001b[2Jb) has the address", other.Process.Pid))
 }

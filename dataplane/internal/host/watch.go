@@ -19,7 +19,6 @@ type ProcessEvent struct {
 	PID   int
 	Err   error
 	Tries int
-	Away  time.Duration
 	Times int
 }
 
@@ -44,10 +43,6 @@ const (
 // repetition.
 const flapTime = 5 * time.Minute
 
-// lateTime is how long a fifth or later silence lasts until it is reported again, as the
-// first one. Package reconcile does not log every silence after the fourth.
-const lateTime = time.Minute
-
 // logProcess logs the events if there is no OnProcess. If starts fail in a row, it logs the
 // first, the second, the fourth, and so on.
 func (h *Host) logProcess(e ProcessEvent) {
@@ -65,16 +60,12 @@ func (h *Host) logProcess(e ProcessEvent) {
 	if e.Tries > 0 {
 		says = append(says, "tries", e.Tries)
 	}
-	if e.Away > 0 {
-		says = append(says, "away", e.Away)
-	}
 	h.log.Log(context.Background(), level, "haproxy "+e.Kind, says...)
 }
 
 // status is the state of the process as Run sees it. Only Run changes it.
 type status struct {
 	tell  func(ProcessEvent)
-	since time.Time // start of the time without service
 	tries int       // starts that failed in a row
 	fell  time.Time // when it last ended or fell silent
 	times int       // number of ends and silences, with less than flapTime in between
@@ -128,14 +119,8 @@ func (s *status) becomes(kind string, pid int, err error) {
 		s.fell, s.times = time.Now(), s.times+1
 	}
 	e.Tries, e.Times = s.tries, s.times
-	switch {
-	case err != nil && s.since.IsZero():
-		s.since = time.Now()
-	case err == nil:
-		if !s.since.IsZero() {
-			e.Away = time.Since(s.since)
-		}
-		s.since, s.tries = time.Time{}, 0
+	if err == nil {
+		s.tries = 0
 	}
 	s.tell(e)
 }
@@ -149,9 +134,6 @@ func (s *status) heard(pid int, err, master error) {
 	case err == nil && was != nil:
 		s.becomes(Answers, pid, nil)
 	case err != nil && was == nil:
-		s.becomes(Silent, pid, err)
-	case err != nil && s.times > 4 && time.Since(s.since) > lateTime:
-		s.times = 0
 		s.becomes(Silent, pid, err)
 	case err != nil:
 		s.mu.Lock()

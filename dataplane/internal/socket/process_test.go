@@ -21,8 +21,6 @@ import (
 
 func TestMain(m *testing.M) { haproxytest.Main(m) }
 
-const patience = haproxytest.Patience
-
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
 	haproxytest.Eventually(t, what, condition)

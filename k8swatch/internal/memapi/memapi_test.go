@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,9 +65,7 @@ func TestLogIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w, err := s.ListWatch(services, "", nil).WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first := <-w.ResultChan()
 	if first.Type != watch.Added || reflect.TypeOf(first.Object) != reflect.TypeFor[*corev1.Service]() {
 		t.Fatalf("first %+v", first)
@@ -93,9 +92,7 @@ func TestWaitForWatches(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w, err := s.ListWatch(corev1.SchemeGroupVersion.WithResource("services"), "", nil).WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1", AllowWatchBookmarks: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var read sync.WaitGroup
 	read.Go(func() {
 		for range w.ResultChan() {

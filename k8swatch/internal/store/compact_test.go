@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -79,9 +80,7 @@ func FuzzCompact(f *testing.F) {
 			return
 		}
 		want, err := json.Marshal(u.Object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := json.Marshal(newCompact(u).object().Object)
 		if err != nil || string(got) != string(want) {
 			t.Fatalf("%s, %v, want %s", got, err, want)

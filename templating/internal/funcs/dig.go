@@ -20,7 +20,6 @@ func objectFunctions() native.Declarations {
 		"sortedKeys": func(m any) []string { return keys("sortedKeys", m) },
 		"digString":  typed("digString", "a string", aString),
 		"digInt":     digInt,
-		"digFloat":   typed("digFloat", "a number", aFloat),
 		"digBool":    typed("digBool", "a bool", aBool),
 		"digList":    typed("digList", "a list", aList),
 		"digMap":     typed("digMap", "a map", anyMap),
@@ -274,11 +273,6 @@ func aString(v reflect.Value) (string, bool) { return v.String(), v.Kind() == re
 func aBool(v reflect.Value) (is, ok bool) {
 	ok = v.Kind() == reflect.Bool
 	return ok && v.Bool(), ok
-}
-
-func aFloat(v reflect.Value) (float64, bool) {
-	x, ok := numberOf(v)
-	return x.f, ok
 }
 
 func aList(v reflect.Value) ([]any, bool) {

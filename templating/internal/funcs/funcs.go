@@ -27,7 +27,7 @@ func Standard() native.Declarations {
 		"lower": bounded("lower", builtin.ToLower), "upper": bounded("upper", builtin.ToUpper), "title": bounded("title", builtin.CapitalizeAll),
 		"trim": strings.TrimSpace, "strip": strings.TrimSpace,
 		"trimPrefix": builtin.TrimPrefix, "trimSuffix": builtin.TrimSuffix,
-		"hasPrefix": builtin.HasPrefix, "hasSuffix": builtin.HasSuffix, "includes": strings.Contains,
+		"hasPrefix": builtin.HasPrefix, "hasSuffix": builtin.HasSuffix,
 		"split": split, "replace": replace, "indent": indent, "basename": bounded("basename", basename),
 		"join":    func(env native.Env, list any, sep string) string { return join(env.Context(), list, sep) },
 		"sprintf": sprintf,
@@ -40,9 +40,8 @@ func Standard() native.Declarations {
 		},
 
 		"tostring": tostring, "toint": toint, "tofloat": tofloat, "seq": seq,
-		"ceil":  func(v any) int { return rounded("ceil", v, math.Ceil) },
-		"floor": func(v any) int { return rounded("floor", v, math.Floor) },
-		"abs":   builtin.Abs, "min": builtin.Min, "max": builtin.Max,
+		"ceil": func(v any) int { return rounded("ceil", v, math.Ceil) },
+		"min":  builtin.Min, "max": builtin.Max,
 
 		"b64encode": bounded("b64encode", builtin.Base64), "b64decode": bounded("b64decode", b64decode),
 		"to_json":   func(env native.Env, v any) string { return toJSON(env.Context(), v) },
@@ -50,7 +49,7 @@ func Standard() native.Declarations {
 		"to_yaml":   func(env native.Env, v any) string { return toYAML(env.Context(), v) },
 		"from_yaml": func(env native.Env, s string) any { return fromYAML(env.Context(), s) },
 		"from_json": fromJSON,
-		"md5":       bounded("md5", builtin.Md5), "sha1": bounded("sha1", builtin.Sha1), "sha256": bounded("sha256", builtin.Sha256),
+		"sha256":    bounded("sha256", builtin.Sha256),
 
 		// Templates call Raw as raw: see prepare in package rewrite.
 		"Raw":  func(s string) place.Raw { return place.Raw(s) },

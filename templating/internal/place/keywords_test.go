@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestKeywords has all that HAProxy knows in the tables: the one that is installed, and
@@ -22,9 +24,7 @@ func TestKeywords(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		list := map[string][]string{}
 		for line := range strings.Lines(string(text)) {
 			if words := strings.Fields(line); words[0] != "#" {
