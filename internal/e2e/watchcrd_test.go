@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -200,13 +198,7 @@ func TestWatchOwnType(t *testing.T) {
 // prints what comes once it is.
 func TestRoutesExample(t *testing.T) {
 	s := newWatchServer(t)
-	program := filepath.Join(t.TempDir(), "routes")
-	build := exec.Command("go", "build", "-o", program, "./examples/routes")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	p, err := startProcess("routes", []string{"KUBECONFIG=" + env.cluster.kubeconfig}, program)
+	p, err := startProcess("routes", []string{"KUBECONFIG=" + env.cluster.kubeconfig}, binary("routes"))
 	s.must(err)
 	t.Cleanup(p.kill)
 	said := func(words ...string) func() error {
