@@ -29,16 +29,22 @@ demo: haproxy ## run the reference controller on a folder of manifests, until Ct
 image: ## the reference controller beside HAProxy 3.2, as IMAGE=haptic:latest
 	$(DOCKER) build -f examples/controller/deploy/Dockerfile -t $(IMAGE) .
 
-# What tests build with go is built with the race detector, too, and so it is there already.
-test: export GOFLAGS := $(shell $(GO) env GOFLAGS) -race
+# Most of a first build is other modules. Nobody debugs those, and what they inline costs more to
+# find than it saves. Commands of go that tests run have these flags as well, so that nothing
+# is built twice.
+QUICK = $(shell $(GO) env GOFLAGS) '-gcflags=all=-l -dwarf=false'
+RACE = $(shell $(GO) env GOFLAGS) -race -gcflags=all=-dwarf=false '-gcflags=k8s.io/...=-l -dwarf=false'
+
 test: haproxy ## all tests of the SDK, with the race detector, and each benchmark once
-	GOOS=darwin $(GO) build -race=false ./dataplane
-	$(GO) test -vet=all -timeout $(TEST_TIMEOUT) ./...
-	cd examples/traced && $(GO) test -vet=all ./...
+	GOOS=darwin GOFLAGS="$(QUICK)" $(GO) build ./dataplane
+	export GOFLAGS="$(RACE)"; \
+	$(GO) test -vet=all -timeout $(TEST_TIMEOUT) ./... && \
+	(cd examples/traced && $(GO) test -vet=all ./...) && \
+	(cd internal/e2e && $(GO) vet ./...)
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2
-	cd internal/e2e && $(GO) test -vet=all -count=1 -timeout 30m ./...
+	cd internal/e2e && GOFLAGS="$(QUICK)" $(GO) test -vet=off -count=1 -timeout 30m ./...
 
 soak: haproxy ## random faults under constant traffic, for SOAK=10m, and random fleets, settings, values, stores and configurations
 	$(GO) test -count=1 -timeout 2h -run '^(TestRandomFleets|TestHostileMillions|TestHostileAnnotations)$$' ./examples/controller/ingress -seeds 1000 -hostile 14000
@@ -66,7 +72,7 @@ bench: haproxy ## figures: see the doc comment of each benchmark
 
 # The tests of other packages run their benchmarks: see internal/benchtest.
 bench-once: haproxy ## each benchmark once, on small inputs, where no TestBenchmarks does that
-	$(GO) test -race -vet=off -run '^$$' -bench . -benchtime 1x -short -timeout $(TEST_TIMEOUT) ./validate ./dataplane/internal/diff ./examples/controller/ingress
+	GOFLAGS="$(RACE)" $(GO) test -vet=off -run '^$$' -bench . -benchtime 1x -short -timeout $(TEST_TIMEOUT) ./validate ./dataplane/internal/diff ./examples/controller/ingress
 
 haproxy: ## install haproxy where it is missing
 	@internal/tools/install-packages haproxy:haproxy
