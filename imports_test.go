@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"internal/phrase":               {},
 	"internal/panics":               {},
 	"internal/viewtest":             {"internal/rendering"},
+	"internal/benchtest":            {},
 	"internal/follow":               {"internal/filewatch", "k8swatch", "k8s.io/api/core/v1"},
 	"internal/printable":            {},
 	"internal/rendering":            {},

@@ -93,7 +93,7 @@ func (r *reader) run(line string) {
 
 func (r *reader) command(line string) *exec.Cmd {
 	cmd := exec.Command("sh", "-ec", line)
-	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off")
 	return cmd
 }
 

@@ -42,6 +42,7 @@ func (d *demo) logged(parts ...string) (line string) {
 // TestAccessLog: each request is a line with its Ingress and Service, also where a spare
 // backend serves it, and no client forges one.
 func TestAccessLog(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "-access-log", "http")
 	require.Equal(t, "127.0.0.13:18080", d.answers("shop.demo.test", "/cart/1?q=1"))
 	require.Regexp(t, `^127\.0\.0\.1:\d+ \[\S+\] http demo_shop-cart_80/s1 \d+/\d+/\d+/\d+/\d+ 200 \d+ - - ---- \S+ \S+ \{shop\.demo\.test\} "GET /cart/1\?q=1 HTTP/1\.1" demo/shop demo/shop-cart:80\n$`, d.logged("GET /cart/1"))
@@ -112,6 +113,7 @@ func TestAccessLogOfOptions(t *testing.T) {
 // TestAccessLogJSON: each line is an object, whatever a client sends, also of a connection
 // that comes to no request, and where HAProxy reloads or stops.
 func TestAccessLogJSON(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
 	at := freeAddress(t)
 	_, number, _ := net.SplitHostPort(at)
@@ -165,6 +167,7 @@ func TestAccessLogJSON(t *testing.T) {
 // TestAccessLogBehindAProxy: the address that a proxy says a request comes from is in the
 // log, and not what others say.
 func TestAccessLogBehindAProxy(t *testing.T) {
+	t.Parallel()
 	for format, want := range map[string][2]string{"http": {`{shop.demo.test|198.51.100.9, 198.51.100.8} "GET`, `{shop.demo.test|} "GET`}, "json": {`"forwarded_for":"198.51.100.9, 198.51.100.8",`, `"forwarded_for":"-",`}} {
 		d := startDemo(t, "-access-log", format, "-trust-proxy", "127.0.0.9/32")
 		for i, from := range []string{"127.0.0.9", "127.0.0.1"} {

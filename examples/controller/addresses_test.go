@@ -60,6 +60,7 @@ func (d *demo) publish(manifest, host string, want int) {
 // TestDebugPagesAreNotPublic: a Service that leads to the debug server of the
 // controller shows nothing of it.
 func TestDebugPagesAreNotPublic(t *testing.T) {
+	t.Parallel()
 	debug := freeAddress(t)
 	_, port, _ := net.SplitHostPort(debug)
 	for name, flags := range map[string][]string{
@@ -167,6 +168,7 @@ func TestRangesOfFlags(t *testing.T) {
 // TestFleetsOfTwoNamespaces: controllers with equal flags are two fleets where their
 // instances are in two namespaces, as a request may pass both.
 func TestFleetsOfTwoNamespaces(t *testing.T) {
+	t.Parallel()
 	fleet := func(namespace string) string {
 		cfg, err := parseFlags([]string{"-pods", "app=haproxy", "-pod-namespace", namespace, "-credentials", "a/b"}, kit.NewLog(io.Discard))
 		require.NoError(t, err)

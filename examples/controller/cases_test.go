@@ -13,6 +13,7 @@ import (
 // TestBuiltinCases runs the cases that stand with the built-in templates, as
 // -test does.
 func TestBuiltinCases(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"-test", "templates/cases", "-namespace", "other", "-default-certificate", "other/tls", "-default-backend", "other/web:80", "-tcp-services", "other/tcp"}, &stdout, &stderr)
@@ -24,6 +25,7 @@ func TestBuiltinCases(t *testing.T) {
 const failing = "name: impossible\nassertions:\n- {type: contains, pattern: no such line}\n"
 
 func TestCasesFromFilesAndFolders(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		name = filepath.Join(dir, name)
@@ -56,6 +58,7 @@ func TestCasesFromFilesAndFolders(t *testing.T) {
 
 // TestTemplatesThatFailTheirCasesDeployNothing is the check at the start.
 func TestTemplatesThatFailTheirCasesDeployNothing(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	templates, manifests, local := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "haproxy")
 	text, err := os.ReadFile("templates/haproxy.cfg")

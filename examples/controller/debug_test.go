@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,7 +46,7 @@ spec:
 func TestDebugPagesAreNotForEverybody(t *testing.T) {
 	address := freeAddress(t)
 	d := startDemo(t, "-debug-addr", address)
-	require.NoError(t, os.WriteFile(filepath.Join(d.manifests, "evil.yaml"), []byte(fmt.Sprintf(tenant, address[strings.Index(address, ":")+1:])), 0o644))
+	d.edit("evil.yaml", func(string) string { return fmt.Sprintf(tenant, address[strings.Index(address, ":")+1:]) })
 	d.until(func() bool { return d.answers("good.demo.test", "/") == "127.0.0.11:18080" })
 	shown := regexp.MustCompile(`frontend http|haptic_|^\x1f\x8b|All is well|goroutine`)
 	for _, path := range []string{"/debug/vars/rendered", "/debug/pprof/heap", "/debug/pprof/goroutine?debug=2", "/", "/metrics"} {

@@ -316,6 +316,7 @@ spec:
 `
 
 func TestPreflight(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	preflight := func(args ...string) (int, string, string) {
 		var stdout, stderr output
@@ -381,6 +382,7 @@ func TestPreflightAfterDeployment(t *testing.T) {
 // TestSpoiltState serves all the same when the stored configuration cannot be
 // read any more.
 func TestSpoiltState(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711))
 	state := filepath.Join(dir, "s")

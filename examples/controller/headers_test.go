@@ -107,6 +107,7 @@ var forged = []string{
 
 // TestForgedHeaders: no client says where it comes from, in no spelling.
 func TestForgedHeaders(t *testing.T) {
+	t.Parallel()
 	const lie = "203.0.113.66"
 	host, port := accept(t, mirror)
 	d := startDemo(t)
@@ -165,6 +166,7 @@ func TestForgedHeaders(t *testing.T) {
 
 // TestTrustedProxy: peers that a setting names say where a request comes from.
 func TestTrustedProxy(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, mirror)
 	d := startDemo(t, "-trust-proxy", "10.0.0.0/8", "-trust-proxy", "127.0.0.1/32")
 	d.publish(site("dump", "dump.test", port, host), "dump.test", http.StatusOK)
@@ -184,6 +186,7 @@ func TestTrustedProxy(t *testing.T) {
 // TestUpgrades: a connection becomes a WebSocket, but neither HTTP/2 nor TLS, which
 // would carry requests past the rules.
 func TestUpgrades(t *testing.T) {
+	t.Parallel()
 	host, port := accept(t, mirror)
 	d := startDemo(t)
 	d.publish(site("dump", "dump.test", port, host), "dump.test", http.StatusOK)
@@ -221,6 +224,7 @@ func TestUpgrades(t *testing.T) {
 // TestLoops: a request that comes back through what the addresses do not tell, such
 // as a Service, is answered at once.
 func TestLoops(t *testing.T) {
+	t.Parallel()
 	var to atomic.Value // where the forwarder leads
 	var came atomic.Int64
 	host, port := accept(t, func(conn net.Conn) {

@@ -13,9 +13,13 @@ import (
 )
 
 // TestEndpointsBesideWhatHangs: a template loops for one Ingress, or haproxy -c hangs with
-// its line. Endpoints of another change meanwhile, each within about a second.
+// its line. Endpoints of another change meanwhile. With -hostile there are more of these
+// changes, and each takes about a second.
 func TestEndpointsBesideWhatHangs(t *testing.T) {
-	const changes = 12
+	changes := 2
+	if *hostile {
+		changes = 12
+	}
 	for name, notes := range map[string][2]string{
 		"a template loops": {`loop: "yes"`, `loop: "still"`},
 		"haproxy -c hangs": {`snippet: "http-request set-header X-A endless"`, `snippet: "http-request set-header X-A endless,still"`},
@@ -42,7 +46,9 @@ func TestEndpointsBesideWhatHangs(t *testing.T) {
 				if n == changes/2 {
 					save(notes[1])
 				}
-				<-time.After(400 * time.Millisecond)
+				if *hostile {
+					<-time.After(400 * time.Millisecond)
+				}
 				begun := time.Now()
 				now := fmt.Sprintf("127.0.0.%d", 15+n)
 				d.edit("blog.yaml", func(s string) string {
@@ -54,9 +60,11 @@ func TestEndpointsBesideWhatHangs(t *testing.T) {
 			}
 			slices.Sort(took)
 			t.Logf("a change of endpoints took: median %s, longest %s", took[changes/2], took[changes-1])
-			require.Less(t, took[changes/2], 2*time.Second)
-			require.Less(t, took[changes-1], 6*time.Second, "on a machine with more to do")
-			require.Equal(t, "127.0.0.26:18080", d.answers("evil.demo.test", "/"), "it is served as it was")
+			if *hostile {
+				require.Less(t, took[changes/2], 2*time.Second)
+				require.Less(t, took[changes-1], 6*time.Second, "on a machine with more to do")
+			}
+			require.Equal(t, fmt.Sprintf("127.0.0.%d:18080", 14+changes), d.answers("evil.demo.test", "/"), "it is served as it was")
 			d.until(func() bool { return strings.Contains(d.stderr.String(), `resource="Ingress demo/evil"`) })
 		})
 	}

@@ -23,6 +23,7 @@ func records(t *testing.T, log string) (all []map[string]any) {
 // TestLogInJSON: every line is a record, from what starts, by version, resources,
 // HAProxy and listeners, to the end; and the error for which a controller ends.
 func TestLogInJSON(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "-log-format", "json", "-log-level", "debug", "-metrics-addr", "127.0.0.1:0")
 	d.until(func() bool { return d.answers("shop.demo.test", "/") != "" })
 	d.stop()
@@ -45,6 +46,7 @@ func TestLogInJSON(t *testing.T) {
 
 // TestLogLevel: from warn on, what goes well is not told.
 func TestLogLevel(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	for level, says := range map[string]bool{"info": true, "warn": false} {
 		var stderr output

@@ -12,6 +12,7 @@ import (
 // TestMigrate: -migrate says of each annotation what becomes of it, whatever the class, and
 // deploys nothing.
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "all.yaml"), []byte(`apiVersion: networking.k8s.io/v1
 kind: Ingress

@@ -13,6 +13,7 @@ import (
 
 // TestSomeNamespaces: several are watched, and not all. What changes in each is served.
 func TestSomeNamespaces(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t, "-namespace", "aaa,demo", "-namespace", "wild")
 	for _, namespace := range []string{"aaa", "wild", "other"} {
 		d.claim(namespace, "127.0.0.28", "  rules: [{host: "+namespace+".test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]")

@@ -48,6 +48,7 @@ func TestDefaultCertificate(t *testing.T) {
 // TestCiphers: clients with TLS 1.2 keep what they say secret from those who get the key
 // later, and none without authentication of what is sent.
 func TestCiphers(t *testing.T) {
+	t.Parallel()
 	d := startDemo(t)
 	for suite, want := range map[uint16]bool{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256: true, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256: true, tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA: false} {
 		conn, err := tls.Dial("tcp", d.https, &tls.Config{InsecureSkipVerify: true, ServerName: "shop.demo.test", MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{suite}})

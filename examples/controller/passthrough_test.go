@@ -98,6 +98,7 @@ func TestPassthrough(t *testing.T) {
 // TestPassthroughBehindALoadBalancer: the PROXY protocol of a load balancer is read once,
 // also where it speaks of a client with an address of a load balancer.
 func TestPassthroughBehindALoadBalancer(t *testing.T) {
+	t.Parallel()
 	plain, at := accept(t, mirror)
 	d := startDemo(t, "-accept-proxy", "127.0.0.9/32")
 	d.edit("secure.yaml", func(string) string {

@@ -98,6 +98,7 @@ func TestTemplatesBrokenAtARestart(t *testing.T) {
 
 // TestBrokenTemplatesWithoutAStoredConfiguration: there is nothing to serve.
 func TestBrokenTemplatesWithoutAStoredConfiguration(t *testing.T) {
+	t.Parallel()
 	templates := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(templates, "haproxy.cfg"), []byte("{{ nosuch }}\n"), 0o644))
 	for _, more := range [][]string{nil, {"-once", "-dry-run"}} {

@@ -19,6 +19,7 @@ import (
 
 // TestServesNothingMore: without their flags, what is served beside Ingresses has no line.
 func TestServesNothingMore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) // haproxy runs under an account of its own
 	state := filepath.Join(dir, "s")
@@ -121,6 +122,7 @@ func TestAcceptProxy(t *testing.T) {
 
 // TestStats: the page is at an address of its own, to which no endpoint leads.
 func TestStats(t *testing.T) {
+	t.Parallel()
 	stats := freeAddress(t)
 	d := startDemo(t, "-stats-addr", stats, "-allow-endpoint", "127.0.0.1/32")
 	status, body := d.get("http://"+stats+"/", "any")
@@ -135,6 +137,7 @@ func TestStats(t *testing.T) {
 
 // TestHTTP3: a HAProxy without QUIC is told of at the start; with it, clients hear of it.
 func TestHTTP3(t *testing.T) {
+	t.Parallel()
 	needHAProxy(t)
 	require.False(t, hasFeature("Feature list : +POLL -QUIC +RT", "QUIC"))
 	require.False(t, hasFeature("Feature list : -QUIC +QUIC_OPENSSL_COMPAT", "QUIC"))

@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // needs says what the machine lacks to run the tests.
@@ -33,25 +35,28 @@ func binary(name string) string {
 	return path
 }
 
-// build compiles the programs under test. Go's build cache makes that a matter
-// of seconds, except for the very first kube-apiserver and etcd.
+// build compiles the programs under test, one go build after the other: each takes what the one
+// before has compiled. Go's build cache makes that a matter of seconds, except for the very first
+// kube-apiserver and etcd. Those two are linked without what a debugger reads.
 func build() error {
-	type program struct{ dir, name, pkg, flag string }
+	type program struct {
+		dir  string
+		args []string
+	}
 	programs := []program{
-		{"apiserver", "kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver", "-v=false"},
-		{"etcd", "etcd", "go.etcd.io/etcd/server/v3", "-v=false"},
-		{"../..", "controller", "./examples/controller", "-v=false"},
-		{"../..", "settings", "./examples/settings", "-v=false"},
+		{"apiserver", []string{"-ldflags=-s -w", "-o", binary("kube-apiserver"), "k8s.io/kubernetes/cmd/kube-apiserver"}},
+		{"etcd", []string{"-ldflags=-s -w", "-o", binary("etcd"), "go.etcd.io/etcd/server/v3"}},
+		{"../..", []string{"-o", binary("") + "/", "./examples/controller", "./examples/settings", "./examples/routes"}},
 	}
 	if *soakRace {
-		programs = append(programs, program{"../..", "controller-race", "./examples/controller", "-race"})
+		programs = append(programs, program{"../..", []string{"-race", "-o", binary("controller-race"), "./examples/controller"}})
 	}
 	for _, p := range programs {
-		fmt.Fprintf(os.Stderr, "e2e: building %s\n", p.name)
-		cmd := exec.Command("go", "build", p.flag, "-o", binary(p.name), p.pkg)
+		fmt.Fprintf(os.Stderr, "e2e: building %s\n", strings.Join(p.args[slices.Index(p.args, "-o")+2:], ", "))
+		cmd := exec.Command("go", append([]string{"build"}, p.args...)...)
 		cmd.Dir = p.dir
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("building %s: %w\n%s", p.name, err, out)
+			return fmt.Errorf("go %s: %w\n%s", strings.Join(cmd.Args[1:], " "), err, out)
 		}
 	}
 	return nil

@@ -9,6 +9,9 @@
 // the API server refuses loopback addresses in EndpointSlices, and whatever a
 // test starts ends with the test process, however that ends.
 //
+// Two such processes, or more with more processors, share the tests, each with a cluster of its
+// own (-shards). Most of a test is waiting.
+//
 // They need root, and from Debian or Ubuntu the packages haproxy and iproute2.
 // A test skips where a part is missing; with CI=true it fails.
 //

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -18,8 +20,12 @@ import (
 )
 
 // insideEnv names the folder for the files of this run; it is set in the
-// process that runs the tests, inside the namespaces.
-const insideEnv = "HAPTIC_E2E_DIR"
+// process that runs the tests, inside the namespaces. testsEnv lists the tests, where several
+// such processes share them.
+const (
+	insideEnv = "HAPTIC_E2E_DIR"
+	testsEnv  = "HAPTIC_E2E_TESTS"
+)
 
 // subnet is local to the namespace: a test may listen on any of its addresses.
 const subnet = "198.51.100."
@@ -75,15 +81,16 @@ func outside() int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	return runInside(dir)
+	return runShards(dir)
 }
 
-func runInside(dir string) int {
+// runInside runs the test binary again in namespaces of its own.
+func runInside(dir string, out io.Writer, tests []string) int {
 	// Pdeathsig is sent when the thread that forked ends, not the process.
 	runtime.LockOSThread()
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), insideEnv+"="+dir, "TMPDIR="+dir)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), insideEnv+"="+dir, testsEnv+"="+strings.Join(tests, " "), "TMPDIR="+dir)
+	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWNS,
 		Pdeathsig:  syscall.SIGKILL,
@@ -125,7 +132,12 @@ func inside(m *testing.M, dir string) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
-	code := m.Run()
+	code := 0
+	if tests := strings.Fields(os.Getenv(testsEnv)); len(tests) > 0 {
+		code = runClaimed(m, dir, tests)
+	} else {
+		code = m.Run()
+	}
 	stop()
 	// What a killed process had open is closed by the kernel, in its own time.
 	if err := poll(context.Background(), patience, func() error { return goleak.Find() }); err != nil && code == 0 {
