@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/templating/regex"
 )
 
 // List is a list of words. It is a string, so that Options can be compared.
@@ -26,8 +28,17 @@ func listOf(words []string) List { return List(strings.Join(words, "\n")) }
 // Pattern is a checked regular expression, see [regex.Check].
 type Pattern string
 
-// Quoted returns the pattern as an argument of HAProxy. A template prints it with raw.
-func (p Pattern) Quoted() string { return quoted(string(p)) }
+// Quoted returns the pattern as an argument of HAProxy, which ends what takes it too many
+// steps. A template prints it with raw.
+func (p Pattern) Quoted() string { return quoted(regex.Bounded(string(p))) }
+
+// Longest returns the bytes of a text that HAProxy may try the pattern on; 0: any text.
+func (p Pattern) Longest() int {
+	if is, _ := CheckPattern(string(p)); is.Longest < regex.Subject {
+		return is.Longest
+	}
+	return 0
+}
 
 // Replacement replaces the match of a Pattern: \1 is its first group.
 type Replacement string

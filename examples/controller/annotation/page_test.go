@@ -43,7 +43,10 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 - Rates are counted in each HAProxy by itself. A reload counts anew.
 - Templates of your own must print ` + "`backend.Options`" + `; older copies do not, and ignore annotations.
 - ` + "`controller -migrate`" + ` says of each annotation in a cluster, or in the folder of ` + "`-manifests`" + `, what becomes of it.
-- HAProxy must have PCRE2 for ` + "`(?:`" + ` and ` + "`\\d`" + ` in a pattern, as it has in its usual packages.
+- The steps of a pattern are counted before it is taken. One with two repeats that can share a text, as ` + "`/(.*)/(.*)x`" + `, is taken for
+  paths of some hundred bytes. Longer ones of its host get 414, where no exact path has them. Write ` + "`[^/]*`" + ` in place of
+  ` + "`.*`" + `, and it is for any path. A header that is too long for a canary's pattern leads to no canary.
+- HAProxy must have PCRE or PCRE2, as in its usual packages: ` + "`(*LIMIT_MATCH=500000)`" + ` stands before each pattern.
 
 `
 
