@@ -234,11 +234,12 @@ func (o *Options) Addresses() int {
 	return n
 }
 
-// Hash names options: eight digits, "" for the zero value.
+// Hash names options: 32 digits, "" for the zero value. Tenants choose options, and backends with
+// the same name are one: with fewer digits they find an open and a closed one that share it.
 func (o *Options) Hash() string {
 	if *o == (Options{}) {
 		return ""
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", *o))
-	return fmt.Sprintf("%x", sum[:4])
+	return fmt.Sprintf("%x", sum[:16])
 }

@@ -29,7 +29,7 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 - A refused annotation with the value "false" or "off" asks for nothing, and nothing is said of it, where HAProxy does
   the same without it.
 - An option may have two names: the one under haproxy.org counts. Options of a Service go before those of the Ingress.
-- An Ingress with annotations has backends of its own, whose names end in eight digits of its options. Those with the
+- An Ingress with annotations has backends of its own, whose names end in 32 digits of its options. Those with the
   same options share them. A change of options takes a reload; an endpoint that changes takes none, but for one more
   where servers are chosen by a hash, or before HAProxy 3.0 by a cookie. Usually only the changed Ingress is rebuilt.
   With a Secret, canary or passthrough all are.
