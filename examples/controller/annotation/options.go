@@ -139,6 +139,9 @@ type Auth struct {
 	Userlist string // made of the Secret; the caller of Read sets it
 }
 
+// Longest is [MaxLogin].
+func (Auth) Longest() int { return MaxLogin }
+
 // CORS lets pages of other origins read answers.
 type CORS struct {
 	Enabled                          bool

@@ -50,6 +50,26 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 
 `
 
+const passwords = `
+## Passwords
+
+HAProxy checks the password of each request, and no other request of its thread goes on meanwhile. A hash takes it
+5 ms at most; an Ingress whose Secret has a heavier one is closed. A login has 180 bytes of ` + "`Authorization`" + ` at most, which
+are 130 of user and password. After twenty failed logins in a minute, an address gets 429 until there are fewer. IPv6 addresses count
+by /64, and each Secret by itself in each HAProxy. The times are those of the longest login; bcrypt has its usual cost, 5.
+` + "`$apr1$` and `{SHA}`" + ` of Apache are refused: HAProxy does not know them.
+
+| Kind | Begins with | Is taken | Takes HAProxy | Made by |
+|---|---|---|---|---|
+`
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
+
 // page is docs/annotations.md.
 func page() string {
 	var b strings.Builder
@@ -76,6 +96,10 @@ func page() string {
 			becomes += " (closes)"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", names(r), cell(r.Value), on, cell(becomes), cell(r.Differs))
+	}
+	b.WriteString(passwords)
+	for _, k := range hashKinds {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %.1f ms | %s |\n", k.name, strings.ReplaceAll(k.prefixes, " ", "` `"), k.taken(), float64(k.login(0, 5))/1000, code(k.makes))
 	}
 	b.WriteString("\n## Refused\n\n| Annotation | Why, and what to do |\n|---|---|\n")
 	for _, r := range Table() {

@@ -151,7 +151,7 @@ func TestHostileAnnotations(t *testing.T) {
 					for shape := range got {
 						require.True(t, known[shape], "%s: %q becomes a line of another shape, %q:\n%s", name, value, shape, text)
 					}
-					require.Equal(t, 5+len(routes.Backends)+len(routes.Userlists), sections, "%s: %q\n%s", name, value, text)
+					require.Equal(t, 5+len(routes.Backends)+2*len(routes.Userlists), sections, "%s: %q\n%s", name, value, text)
 				}
 			}
 		}
