@@ -24,6 +24,7 @@ func TestInside(t *testing.T) {
 		{name: "checked", template: "acl a path_reg {{ regex(x.(string)) }}", x: `^/a(.*)\.b c$`, want: `acl a path_reg ^/a(.*)\\.b\ c$`},
 		{name: "checked, with alternatives", template: "acl a path_reg ^{{ regex(x.(string)) }}$", x: "/a|/b", want: "acl a path_reg ^(?:/a|/b)$"},
 		{name: "checked and costly", template: "acl a path_reg ^{{ regex(x.(string)) }}$", x: "(a+)+", refused: "inside a repeat"},
+		{name: "checked and costly on a long text", template: "acl a path_reg ^{{ regex(x.(string)) }}$", x: "^/(.*)/(.*)/x", refused: "on a text of more than"},
 		{name: "checked, a flag", template: "acl a path_reg {{ regex(x.(string)) }}", x: "-f", refused: "as a flag"},
 		{name: "checked, elsewhere", template: "http-request set-header X {{ regex(x.(string)) }}", x: "a", refused: "where HAProxy reads a regular expression"},
 		{name: "the author's own", template: "acl a path_reg ^{{ raw(x.(string)) }}$", x: "a.b", want: `acl a path_reg ^a.b$`},

@@ -120,7 +120,7 @@ func TestAccessLogJSON(t *testing.T) {
 	d := startDemo(t, "-access-log", "json", "-log-format", "json", "-tcp-services", "edge/tcp")
 	begin := len(d.stdout.String())
 	_, _ = d.get("http://"+d.http+`/cart/%22\`, `shop.demo.test`)
-	d.logged("/cart/") // HAProxy's threads log in no order
+	d.logged(`/cart\/%22`) // HAProxy's threads log in no order
 	_, _ = d.get("http://"+d.http+"/none", "a\"\\,\"status\":1,b\xff")
 	d.logged("/none")
 	type line struct {

@@ -148,7 +148,7 @@ func (c *config) public() any {
 	}
 	maps.Copy(all, map[string]any{
 		"endpoint": len(c.targets.Endpoints), "shared-host": c.sharedHosts, "limit": c.limits.InForce(), "publish-address": c.publish.addresses,
-		"allow-endpoint": c.allowEndpoints, "trust-proxy": c.trustProxies, "accept-proxy": c.acceptProxy, "default-backend": c.backend, "dns-server": c.nameservers,
+		"allow-endpoint": c.allowEndpoints, "trust-proxy": c.trustProxies, "accept-proxy": c.acceptProxy, "default-backend": c.backend, "dns-server": c.nameservers, "upgrade": c.upgrades,
 	})
 	return all
 }

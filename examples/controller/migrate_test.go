@@ -53,7 +53,7 @@ stringData: {auth: "ann:$apr1$1$JnfUMaRMSDySeWsNAWvmB1"}
   nginx.ingress.kubernetes.io/app-root: same
   nginx.ingress.kubernetes.io/rewrite-target: refused: "/$uri" has a '$' that is not in front of the number of a group, $1 to $9
   nginx.ingress.kubernetes.io/auth-type: differs: digest is refused
-  nginx.ingress.kubernetes.io/auth-secret: refused: Secret shop/users: line 1 of its key auth: a hash of Apache's own MD5 ($apr1$), which HAProxy does not know: write one by htpasswd -nB -C 8 or by openssl passwd -6; the paths of the Ingress answer 503 until it is right
+  nginx.ingress.kubernetes.io/auth-secret: refused: Secret shop/users: line 1 of its key auth: a hash of Apache's own MD5 ($apr1$), which HAProxy does not know: write one by htpasswd -nB or by openssl passwd -6; the paths of the Ingress answer 503 until it is right
   nginx.ingress.kubernetes.io/proxy-read-timeout: same: haproxy.com/timeout-server sets the same option, and that one counts: remove one of them
   haproxy.com/timeout-server: differs: 50s without it; a WebSocket has timeout-tunnel
   nginx.ingress.kubernetes.io/server-snippet: refused: lines of a configuration are not taken from an annotation: write a template of your own and give it by -templates; the paths of the Ingress answer 503 until it is right, because they would be open without it

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ type serve struct {
 	tcp          string // namespace/name of a ConfigMap
 	externalName bool
 	nameservers  []string
+	upgrades     []string
 }
 
 func (s *serve) declare(fs *kit.Flags) {
@@ -45,6 +47,10 @@ func (s *serve) declare(fs *kit.Flags) {
 	})
 	fs.StringVar(&s.tcp, "tcp-services", "", "`namespace/name` of a ConfigMap with ports that lead to Services, as of ingress-nginx: \"9000\": \"namespace/service:port\"")
 	fs.BoolVar(&s.externalName, "allow-external-name", false, "serve Services of the type ExternalName: a tenant who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says")
+	fs.Func("upgrade", "`protocol` that connections may become by an Upgrade, beside websocket, such as SPDY/3.1; may be repeated. HAProxy applies no rule to what follows in such a connection", func(text string) error {
+		s.upgrades = append(s.upgrades, text)
+		return checkUpgrade(text)
+	})
 	fs.Func("dns-server", "`address:port` of a DNS server for those names, in place of those of /etc/resolv.conf where HAProxy runs; may be repeated", func(text string) error {
 		at, err := netip.ParseAddrPort(text)
 		if s.nameservers = append(s.nameservers, text); err != nil || at.Port() == 0 {
@@ -52,6 +58,23 @@ func (s *serve) declare(fs *kit.Flags) {
 		}
 		return nil
 	})
+}
+
+// carriesRequests matches protocols whose requests would go past the rules of HAProxy.
+var carriesRequests = regexp.MustCompile(`(?i)^(h2|http|tls)`)
+
+// isProtocol matches the name of a protocol, and its version.
+var isProtocol = regexp.MustCompile(`^[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)?$`)
+
+// checkUpgrade checks the name of a protocol that connections may become.
+func checkUpgrade(name string) error {
+	switch {
+	case !isProtocol.MatchString(name):
+		return errors.New("want the name of a protocol, such as SPDY/3.1")
+	case carriesRequests.MatchString(name):
+		return errors.New("requests in it would go past all rules: HAProxy takes HTTP/2 and TLS itself")
+	}
+	return nil
 }
 
 // checkServe checks the values of these flags.
@@ -99,7 +122,7 @@ func (c *controller) newSettings() (err error) {
 		HTTP: cfg.httpAddr, HTTPS: cfg.httpsAddr, Socket: c.targets.Socket, TLSSocket: path.Join(path.Dir(c.targets.Socket), "tls.sock"),
 		MaxConn: cfg.maxConn, HardStopAfter: fmt.Sprintf("%ds", int(cfg.hardStopAfter.Seconds())),
 		TrustProxy: texts(cfg.trustProxies), AcceptProxy: texts(cfg.acceptProxy), AccessLog: strings.TrimSuffix(cfg.accessLog, "off"),
-		Stats: cfg.statsAddr, ExternalName: cfg.externalName, Nameservers: cfg.nameservers,
+		Stats: cfg.statsAddr, ExternalName: cfg.externalName, Nameservers: cfg.nameservers, Upgrades: cfg.upgrades,
 	}
 	if c.targets.Local != nil {
 		c.settings.SpareBackends = cfg.spareBackends

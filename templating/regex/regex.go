@@ -3,55 +3,59 @@
 // its cost is bounded.
 //
 // The template function regex(s) calls [Check] and writes the expression where HAProxy reads
-// one; a controller calls it to refuse a resource by name.
+// one; a controller calls it to refuse a resource by name. [Expression.Longest] says on which
+// texts it may be tried, and [Bounded] is a net for what the check does not foresee.
 package regex
 
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"regexp/syntax"
+	"strconv"
 	"strings"
 )
 
-// The bounds of an expression. With two unbounded repeats HAProxy takes 30 ms for a text of
-// 8,000 bytes, and 0.5 s at most. With three it takes seconds, and then HAProxy's watchdog
-// ends the process.
+// The bounds of an expression. PCRE takes 60 ns for a step at most, without its compiler
+// (JIT), and 10 ns with it.
 const (
-	MaxLength = 512                    // bytes of an expression
-	MaxSteps  = 16 * Subject * Subject // of [Expression.Steps]
-	Subject   = 8000                   // bytes of the longest text that is matched
+	MaxLength = 512     // bytes of an expression
+	MaxSteps  = 500_000 // of [Expression.Steps]
+	Subject   = 16_384  // bytes of the longest text that HAProxy holds
 
-	maxProgram = 2000      // instructions, with all repeats written out
-	costly     = 4_000_000 // steps in 2 ms
+	least      = 100    // bytes of a text that each expression can be tried on
+	maxProgram = 2000   // instructions, with all repeats written out
+	costly     = 40_000 // steps that count for one plain expression
 )
 
 // Expression is what [Check] knows of a checked expression.
 type Expression struct {
 	Groups     int  // that a replacement can name
-	Steps      int  // at most, for a text of [Subject] bytes
+	Longest    int  // bytes of a text that it may be tried on, [Subject] for most
+	Steps      int  // at most, for a text of Longest bytes
 	Alternates bool // it has a "|" outside of parentheses: text before it belongs to the first alternative alone
 }
 
 // Weight is how many plain expressions this one counts for, by its highest cost: 1 or more.
 func (e Expression) Weight() int { return 1 + e.Steps/costly }
 
+// Limit begins an expression for PCRE: beyond so many steps from one place it matches nothing.
+// A checked expression takes fewer on a text of up to [Expression.Longest] bytes.
+var Limit = "(*LIMIT_MATCH=" + strconv.Itoa(MaxSteps) + ")" // constant in effect
+
+// Bounded puts [Limit] before an expression. Only the beginning of a whole expression may have
+// it. HAProxy must be built with PCRE or PCRE2: POSIX refuses it.
+func Bounded(s string) string { return Limit + s }
+
 // Check checks an expression that HAProxy tries at each place of a text, or at its beginning
 // if it begins with "^". It takes printable ASCII, and only what Go, PCRE and POSIX understand
 // in the same way. It refuses look-around, back-references, flags, nested repeats, and what
-// would take more than [MaxSteps]. The error says what to write instead.
-func Check(s string) (Expression, error) {
-	places := Subject
-	if top, _, _ := scan(s); strings.HasPrefix(s, "^") && !top {
-		places = 1
-	}
-	return check(s, places)
-}
+// would take more than [MaxSteps] on a short text. The error says what to write instead.
+func Check(s string) (Expression, error) { return check(s, false) }
 
 // CheckStart is [Check] for an expression that will stand behind a "^".
-func CheckStart(s string) (Expression, error) { return check(s, 1) }
+func CheckStart(s string) (Expression, error) { return check(s, true) }
 
-func check(s string, places int) (Expression, error) {
+func check(s string, atStart bool) (Expression, error) {
 	if problem := characters(s); problem != "" {
 		return Expression{}, errors.New(problem)
 	}
@@ -62,22 +66,21 @@ func check(s string, places int) (Expression, error) {
 	if err != nil {
 		return Expression{}, fmt.Errorf("pattern %q: %w", short(s), err)
 	}
-	top, choices, varies := scan(s)
-	steps := multiply(choices, places)
-	if varies || nests(re, false, &steps) {
+	all, problem := parse(s)
+	switch {
+	case problem != "":
+		return fail("%s", problem)
+	case all.nests():
 		return fail("has a repeat, a ? or a | inside a repeat, which can take HAProxy seconds: write it without")
-	}
-	if steps > MaxSteps {
-		most := "two"
-		if places > 1 {
-			most = "one, or two behind a ^"
-		}
-		return fail("has too many repeats without a bound, which can take HAProxy seconds: use at most %s", most)
 	}
 	if prog, err := syntax.Compile(re.Simplify()); err != nil || len(prog.Inst) > maxProgram {
 		return fail("is too large when its repeats are written out")
 	}
-	return Expression{Groups: re.MaxCap(), Steps: steps, Alternates: top}, nil
+	longest, steps := all.bound(atStart)
+	if longest < least {
+		return fail("has too many repeats that can share a text, which can take HAProxy seconds: use fewer, or [^/]* in place of .*")
+	}
+	return Expression{Groups: re.MaxCap(), Longest: longest, Steps: steps, Alternates: len(all) > 1}, nil
 }
 
 // characters refuses what the engines do not read in the same way.
@@ -115,79 +118,6 @@ func escapes(s string) (problem string) {
 	}
 	return ""
 }
-
-// nests reports whether a repeat contains a repeat. It multiplies the steps by the
-// possible number of repeats.
-func nests(re *syntax.Regexp, inside bool, steps *int) bool {
-	is := re.Op == syntax.OpStar || re.Op == syntax.OpPlus || re.Op == syntax.OpRepeat && re.Max < 0
-	many := is || re.Op == syntax.OpRepeat && re.Max > 1
-	switch {
-	case is:
-		*steps = multiply(*steps, Subject)
-	case re.Op == syntax.OpRepeat:
-		*steps = multiply(*steps, re.Max-re.Min+1)
-	}
-	if is && inside {
-		return true
-	}
-	for _, sub := range re.Sub {
-		if nests(sub, inside || many, steps) {
-			return true
-		}
-	}
-	return false
-}
-
-func multiply(steps, by int) int { return min(steps*by, MaxSteps+1) }
-
-// scan reads the text of a pattern that Go has parsed. It cannot use Go's tree, which
-// merges equal alternatives; other engines try them all. top: there is a "|" outside of
-// parentheses. choices is the number of ways through "?" and "|". varies: a repeated
-// group has such a choice or a repeat.
-func scan(s string) (top bool, choices int, varies bool) {
-	type group struct {
-		ways int
-		is   bool // it has a choice or a repeat
-	}
-	choices = 1
-	open := []group{{ways: 1}}
-	for i := 0; i < len(s); i++ {
-		last := &open[len(open)-1]
-		switch s[i] {
-		case '\\':
-			i++
-		case '[':
-			for i += len(classHead.FindString(s[i:])); i < len(s) && s[i] != ']'; i++ {
-				if s[i] == '\\' {
-					i++
-				}
-			}
-		case '(':
-			if strings.HasPrefix(s[i:], "(?:") {
-				i += 2
-			}
-			open = append(open, group{ways: 1})
-		case ')':
-			if len(open) == 1 {
-				return top, choices, true // Go refuses it
-			}
-			is := *last
-			open, choices = open[:len(open)-1], multiply(choices, is.ways)
-			varies = varies || is.is && i+1 < len(s) && strings.IndexByte("*+{", s[i+1]) >= 0
-			open[len(open)-1].is = open[len(open)-1].is || is.is
-		case '|':
-			last.ways, last.is, top = last.ways+1, true, top || len(open) == 1
-		case '?':
-			choices, last.is = multiply(choices, 2), true
-		case '*', '+', '{':
-			last.is = true
-		}
-	}
-	return top, multiply(choices, open[0].ways), varies
-}
-
-// classHead begins a class. A "]" that comes first belongs to the class.
-var classHead = regexp.MustCompile(`^\[\^?\]?`)
 
 // short shortens an expression for a message.
 func short(s string) string {

@@ -1,6 +1,7 @@
 package annotation
 
 import (
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func ExampleRead() {
 	o, problems := Read(Ingress, map[string]string{NGINX + "rewrite-target": "/new", NGINX + "proxy-read-timeout": "long", NGINX + "canari": "true"}, Options{})
-	fmt.Println(o.SetPath, o.Hash())
+	fmt.Println(o.SetPath, o.Hash()[:8])
 	for _, p := range problems {
 		fmt.Println(p.Field(), p.Reason)
 	}
@@ -45,6 +46,20 @@ func TestOptionsWithoutEffectAreNone(t *testing.T) {
 			require.True(t, p.Warning, "%s: %s", name, p.Reason)
 		}
 		require.Equal(t, "", o.Hash(), name)
+	}
+}
+
+// TestNoOptionsShareAName: backends with the same name are one. With names of 32 bits a tenant
+// finds an open and a closed one that share it in seconds; 128 bits take longer than the world.
+func TestNoOptionsShareAName(t *testing.T) {
+	names := map[string]bool{}
+	for i := range 1000 {
+		name := (&Options{Allow: List(fmt.Sprintf("10.0.%d.0/24", i))}).Hash()
+		bits, err := hex.DecodeString(name)
+		require.NoError(t, err)
+		require.Len(t, bits, 128/8)
+		require.False(t, names[name])
+		names[name] = true
 	}
 }
 
@@ -206,16 +221,19 @@ func TestHeadersOfHAProxy(t *testing.T) {
 	require.Len(t, o.SetRequest.All(), 2)
 }
 
-// TestUsersThatTakeLong: a hash that takes seconds is refused without being shown.
+// TestUsersThatTakeLong: a hash that takes HAProxy long is refused without being shown, and with
+// a way to make a lighter one.
 func TestUsersThatTakeLong(t *testing.T) {
-	for sum, cost := range map[string]int{"$6$saltsalt$" + strings.Repeat("a", 86): 1666, "$6$rounds=50000$saltsalt$" + strings.Repeat("a", 86): 16666, "$2y$10$" + strings.Repeat("a", 53): 55_000, "$2y$08$" + strings.Repeat("a", 53): 13_750, "$y$j9T$abcdefgh$" + strings.Repeat("a", 43): 25_000, "$1$salt$" + strings.Repeat("a", 22): 300} {
+	sum := func(n int) string { return strings.Repeat("a", n) }
+	for sum, cost := range map[string]int{"$6$saltsalt$" + sum(86): 1466, "$6$rounds=1$saltsalt$" + sum(86): 293, "$5$saltsalt$" + sum(43): 1600, "$2y$05$" + sum(53): 1600, "$2b$06$" + sum(53): 3200, "$y$j7T$abcdefgh$" + sum(43): 3900, "$1$salt$" + sum(22): 420} {
 		users, err := Users(map[string][]byte{"auth": []byte("a:" + sum)}, false)
 		require.NoError(t, err, sum)
 		require.Equal(t, cost, users[0].Cost(), sum)
 	}
-	for _, sum := range []string{"$y$jFT$abcdefgh$" + strings.Repeat("a", 43), "$y$jAT$abcdefgh$" + strings.Repeat("a", 43), "$2y$11$" + strings.Repeat("a", 53), "$6$rounds=50001$saltsalt$" + strings.Repeat("a", 86)} {
+	for _, sum := range []string{"$y$jFT$abcdefgh$" + sum(43), "$y$j9T$abcdefgh$" + sum(43), "$y$j8T$abcdefgh$" + sum(43), "$2y$07$" + sum(53), "$2a$10$" + sum(53), "$2y$99$" + sum(53), "$6$rounds=10000$saltsalt$" + sum(86), "$5$rounds=50000$saltsalt$" + sum(43), "$6$rounds=999999999$saltsalt$" + sum(86)} {
 		_, err := Users(map[string][]byte{"auth": []byte("a:" + sum)}, false)
-		require.ErrorContains(t, err, "takes HAProxy long for each request", sum)
+		require.ErrorContains(t, err, "for each request", sum)
+		require.ErrorContains(t, err, "openssl passwd -6", sum)
 		require.NotContains(t, err.Error(), "aaaa")
 	}
 }
@@ -255,7 +273,7 @@ func TestUsers(t *testing.T) {
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v %s", users, users, users, users), "salt")
 	for text, why := range map[string]string{
 		"": "no user", "a": "no hash", "a:plain": "no hash", ":" + good: "line 1", "a:$apr1$x$JnfUMaRMSDySeWsNAWvmB1": "Apache", "a:{SHA}2PRZAyDhNDqRW2OUFwZQqPNdaSY=": "SHA-1",
-		"a:$6$rounds=999999999$saltsalt$" + good[12:]: "takes HAProxy long", "a:$2y$31$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe": "takes HAProxy long",
+		"a:$6$rounds=999999999$saltsalt$" + good[12:]: "for each request", "a:$2y$31$bvIG6Nmid91Mu9RcmmWZfO5HJIMCT8riNW0hEp8f6/FuA2/mHZFpe": "for each request",
 		"a:" + good + "\na:" + good: "twice", "a b:" + good: "name of the user", "a:" + good + " insecure-password x": "no hash", "a:" + good + "\n\x00:x": "line 2",
 	} {
 		_, err := Users(map[string][]byte{"auth": []byte(text)}, false)

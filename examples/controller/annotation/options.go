@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/hapticsdk/haptic/templating/regex"
 )
 
 // List is a list of words. It is a string, so that Options can be compared.
@@ -26,8 +28,17 @@ func listOf(words []string) List { return List(strings.Join(words, "\n")) }
 // Pattern is a checked regular expression, see [regex.Check].
 type Pattern string
 
-// Quoted returns the pattern as an argument of HAProxy. A template prints it with raw.
-func (p Pattern) Quoted() string { return quoted(string(p)) }
+// Quoted returns the pattern as an argument of HAProxy, which ends what takes it too many
+// steps. A template prints it with raw.
+func (p Pattern) Quoted() string { return quoted(regex.Bounded(string(p))) }
+
+// Longest returns the bytes of a text that HAProxy may try the pattern on; 0: any text.
+func (p Pattern) Longest() int {
+	if is, _ := CheckPattern(string(p)); is.Longest < regex.Subject {
+		return is.Longest
+	}
+	return 0
+}
 
 // Replacement replaces the match of a Pattern: \1 is its first group.
 type Replacement string
@@ -128,6 +139,9 @@ type Auth struct {
 	Userlist string // made of the Secret; the caller of Read sets it
 }
 
+// Longest is [MaxLogin].
+func (Auth) Longest() int { return MaxLogin }
+
 // CORS lets pages of other origins read answers.
 type CORS struct {
 	Enabled                          bool
@@ -223,11 +237,12 @@ func (o *Options) Addresses() int {
 	return n
 }
 
-// Hash names options: eight digits, "" for the zero value.
+// Hash names options: 32 digits, "" for the zero value. Tenants choose options, and backends with
+// the same name are one: with fewer digits they find an open and a closed one that share it.
 func (o *Options) Hash() string {
 	if *o == (Options{}) {
 		return ""
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", *o))
-	return fmt.Sprintf("%x", sum[:4])
+	return fmt.Sprintf("%x", sum[:16])
 }

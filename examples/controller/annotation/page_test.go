@@ -29,7 +29,7 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 - A refused annotation with the value "false" or "off" asks for nothing, and nothing is said of it, where HAProxy does
   the same without it.
 - An option may have two names: the one under haproxy.org counts. Options of a Service go before those of the Ingress.
-- An Ingress with annotations has backends of its own, whose names end in eight digits of its options. Those with the
+- An Ingress with annotations has backends of its own, whose names end in 32 digits of its options. Those with the
   same options share them. A change of options takes a reload; an endpoint that changes takes none, but for one more
   where servers are chosen by a hash, or before HAProxy 3.0 by a cookie. Usually only the changed Ingress is rebuilt.
   With a Secret, canary or passthrough all are.
@@ -43,9 +43,32 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 - Rates are counted in each HAProxy by itself. A reload counts anew.
 - Templates of your own must print ` + "`backend.Options`" + `; older copies do not, and ignore annotations.
 - ` + "`controller -migrate`" + ` says of each annotation in a cluster, or in the folder of ` + "`-manifests`" + `, what becomes of it.
-- HAProxy must have PCRE2 for ` + "`(?:`" + ` and ` + "`\\d`" + ` in a pattern, as it has in its usual packages.
+- The steps of a pattern are counted before it is taken. One with two repeats that can share a text, as ` + "`/(.*)/(.*)x`" + `, is taken for
+  paths of some hundred bytes. Longer ones of its host get 414, where no exact path has them. Write ` + "`[^/]*`" + ` in place of
+  ` + "`.*`" + `, and it is for any path. A header that is too long for a canary's pattern leads to no canary.
+- HAProxy must have PCRE or PCRE2, as in its usual packages: ` + "`(*LIMIT_MATCH=500000)`" + ` stands before each pattern.
 
 `
+
+const passwords = `
+## Passwords
+
+HAProxy checks the password of each request, and no other request of its thread goes on meanwhile. A hash takes it
+5 ms at most; an Ingress whose Secret has a heavier one is closed. A login has 180 bytes of ` + "`Authorization`" + ` at most, which
+are 130 of user and password. After twenty failed logins in a minute, an address gets 429 until there are fewer. IPv6 addresses count
+by /64, and each Secret by itself in each HAProxy. The times are those of the longest login; bcrypt has its usual cost, 5.
+` + "`$apr1$` and `{SHA}`" + ` of Apache are refused: HAProxy does not know them.
+
+| Kind | Begins with | Is taken | Takes HAProxy | Made by |
+|---|---|---|---|---|
+`
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "`" + s + "`"
+}
 
 // page is docs/annotations.md.
 func page() string {
@@ -73,6 +96,10 @@ func page() string {
 			becomes += " (closes)"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", names(r), cell(r.Value), on, cell(becomes), cell(r.Differs))
+	}
+	b.WriteString(passwords)
+	for _, k := range hashKinds {
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %.1f ms | %s |\n", k.name, strings.ReplaceAll(k.prefixes, " ", "` `"), k.taken(), float64(k.login(0, 5))/1000, code(k.makes))
 	}
 	b.WriteString("\n## Refused\n\n| Annotation | Why, and what to do |\n|---|---|\n")
 	for _, r := range Table() {

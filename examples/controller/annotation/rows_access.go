@@ -26,7 +26,7 @@ var access = []Row{
 			return oneOf(v.text, "basic", "basic-auth")
 		}},
 	{NGINX: "auth-secret", HAProxy: "auth-secret", Value: "the name of a Secret", Closes: true, Becomes: "a userlist of its key auth, which is a file of htpasswd",
-		Differs: "the Secret is of the same namespace; HAProxy knows the hashes of crypt(3), as of htpasswd -B -C 8 and openssl passwd -6; it does not know $apr1$ and {SHA}; without a key auth each key is a user",
+		Differs: "the Secret is of the same namespace; it has hashes of crypt(3) that take HAProxy 5 ms at most: see Passwords; without a key auth each key is a user",
 		set: func(r *reader, v value) string {
 			problem := toSecret(v.text)
 			if problem == "" {

@@ -106,7 +106,7 @@ func (r *reader) redirectTo(url string, code int) string {
 // paths change the path, host or body limit of a request.
 var paths = []Row{
 	{HAProxy: "use-regex", NGINX: "use-regex", Value: "true or false", Becomes: "paths that are regular expressions, but for those of type Exact; the longest goes first, behind exact paths and before prefixes",
-		Differs: "the case of letters counts; other Ingresses of the host keep plain paths; look-around, flags, a | outside of parentheses, a repeat or choice in a repeat, and more than two repeats without a bound are refused",
+		Differs: "the case of letters counts; other Ingresses of the host keep plain paths; look-around, flags, a | outside of parentheses, a repeat or choice in a repeat, and several repeats that can share a text are refused; where two can, as in /(.*)/(.*)x, longer paths of the host get 414",
 		set: func(r *reader, v value) (problem string) {
 			r.Regex, problem = toBool(v)
 			return problem

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -21,33 +20,19 @@ func (u User) String() string { return u.Name }
 func (u User) GoString() string { return u.Name }
 
 // maxUsers bounds the users of a Secret: HAProxy goes through them for each request.
-// maxRounds and maxCost bound the time for checking a password: 55 ms.
-const maxUsers, maxRounds, maxCost = 1000, 50_000, 10
+const maxUsers = 1000
 
-// hash matches the hashes of crypt(3) with many rounds: $1$, $5$, $6$, $y$, $2a$, $2b$, $2y$.
-var hash = regexp.MustCompile(`^\$(?:1|5|6|y|2[aby])\$(?:rounds=([0-9]{1,9})\$|([0-9]{2})\$)?[./A-Za-z0-9$=,]{8,150}$`)
-
-// yescrypt matches those of at most the usual cost. Heavier ones take seconds, and 1 GB.
-var yescrypt = regexp.MustCompile(`^\$y\$j(?:[78]5|[789]T)\$`)
-
-// Cost is how many microseconds HAProxy needs to check a password of the user. It also
-// does so for each user when it reads its configuration.
+// Cost is how many microseconds HAProxy needs for the user when it reads its configuration. It
+// then checks an empty password.
 func (u User) Cost() int {
-	parts := hash.FindStringSubmatch(u.Hash)
-	if len(parts) != 3 {
+	kind, rounds, cost := kindOf(u.Hash)
+	switch {
+	case kind == nil:
 		return 0
+	case kind.perRound > 0:
+		return kind.login(rounds, cost) / 3
 	}
-	rounds, _ := strconv.Atoi(parts[1])
-	cost, _ := strconv.Atoi(parts[2])
-	switch kind := u.Hash[:2]; {
-	case cost > 0: // each step doubles it
-		return 55_000 >> max(0, maxCost-cost)
-	case kind == "$y":
-		return 25_000
-	case kind == "$1":
-		return 300
-	}
-	return max(rounds, 5000) / 3
+	return kind.login(rounds, cost)
 }
 
 // Users reads a file of htpasswd, or one user from each key. An error never holds a hash.
@@ -97,8 +82,8 @@ func Users(data map[string][]byte, byKey bool) ([]User, error) {
 var userName = regexp.MustCompile(`^[A-Za-z0-9._@+-]{1,100}$`)
 
 func checkUser(name, sum string) error {
-	const advice = "write one by htpasswd -nB -C 8 or by openssl passwd -6"
-	parts := hash.FindStringSubmatch(sum)
+	const advice = "write one by htpasswd -nB or by openssl passwd -6"
+	kind, rounds, cost := kindOf(sum)
 	switch {
 	case !userName.MatchString(name):
 		return errors.New(`the name of the user is missing, or has other signs than letters, digits, ".", "_", "@", "+" and "-"`)
@@ -106,15 +91,12 @@ func checkUser(name, sum string) error {
 		return errors.New("a hash of Apache's own MD5 ($apr1$), which HAProxy does not know: " + advice)
 	case strings.HasPrefix(sum, "{SHA}"):
 		return errors.New("a hash of SHA-1, which HAProxy does not know: " + advice)
-	case strings.HasPrefix(sum, "$y$") && !yescrypt.MatchString(sum):
-		return errors.New("a hash of yescrypt that takes HAProxy long for each request: $y$j9T$ and lighter ones are taken")
-	case parts == nil:
+	case kind == nil && strings.HasPrefix(sum, "$y$"):
+		return fmt.Errorf("a hash of yescrypt that takes HAProxy more than %d ms for each request: %s", maxHash/1000, advice)
+	case kind == nil:
 		return errors.New("no hash of a kind that HAProxy knows ($1$, $5$, $6$, $y$, $2y$): " + advice)
-	}
-	rounds, _ := strconv.Atoi(parts[1])
-	cost, _ := strconv.Atoi(parts[2])
-	if rounds > maxRounds || cost > maxCost {
-		return fmt.Errorf("a hash that takes HAProxy long for each request: at most %d rounds, or a cost of %d, are taken", maxRounds, maxCost)
+	case kind.login(rounds, cost) > maxHash:
+		return fmt.Errorf("a hash of %s that takes HAProxy %d ms for each request, more than the %d that are taken: %s", kind.name, kind.login(rounds, cost)/1000, maxHash/1000, advice)
 	}
 	return nil
 }

@@ -29,6 +29,15 @@ func allSaid(r *Routes) string {
 	return strings.Join(all, "\n")
 }
 
+// TestCanaryByCostlyPattern: HAProxy does not look for it in a header that is too long.
+func TestCanaryByCostlyPattern(t *testing.T) {
+	w := newWorld(canaryOf("new", "b", "canary-by-header", "X-V", "canary-by-header-pattern", "Chrome.*Mobile"), ingress("web", rule("x.test", path(prefix, "/", "a"))))
+	layout := dataplane.Layout{Base: t.TempDir()}
+	cfg := renderRoutes(t, layout, w.build())
+	require.Regexp(t, `\{ req\.fhdr\(X-V\),length gt \d{3} \} \{ req\.fhdr\(X-V\) -m reg -- '\(\*LIMIT_MATCH=500000\)Chrome\.\*Mobile' \}`, cfg.Main())
+	acceptable(t, layout, cfg)
+}
+
 // TestCanaries: a canary has the options of the Ingress whose path it takes a part of.
 func TestCanaries(t *testing.T) {
 	stable := ingress("web", rule("x.test", path(prefix, "/", "a"), path(prefix, "/other", "a")), rule("y.test", path(prefix, "/", "a")))
@@ -46,7 +55,7 @@ func TestCanaries(t *testing.T) {
 	cfg := renderRoutes(t, layout, routes)
 	lines := cfg.Main()
 	for _, line := range []string{
-		"http-request set-var(txn.canary) str(always) if { var(txn.backend) -m str " + c.From + " } { req.fhdr(X-V) -m reg -- '^v[0-9]$' }",
+		"http-request set-var(txn.canary) str(always) if { var(txn.backend) -m str " + c.From + " } { req.fhdr(X-V) -m reg -- '(*LIMIT_MATCH=500000)^v[0-9]$' }",
 		"http-request set-var(txn.canary) req.cook(v) if { var(txn.backend) -m str " + c.From + " } !canary-open { req.cook(v) -m str always never }",
 		"http-request set-var(txn.backend) str(" + c.To + ") if canary-always { var(txn.backend) -m str " + c.From + " }",
 		"backend " + c.To + "\n    timeout server 7s\n    server s1 192.0.2.2:8080",

@@ -11,6 +11,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/templating/regex"
 )
 
 // earlier is what a configuration of these templates shows of the process that made it. The
@@ -43,7 +44,7 @@ func readEarlier(previous *dataplane.Config) earlier {
 	}
 	for kind, name := range pathMaps() {
 		for key, backend := range claims.Entries(previous, name) {
-			serves(line{kind, key}, backend)
+			serves(line{kind, strings.TrimPrefix(key, regex.Limit)}, backend)
 		}
 	}
 	for text := range strings.Lines(previous.Main()) {

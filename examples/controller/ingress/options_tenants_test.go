@@ -77,7 +77,7 @@ func TestRewritesToGroups(t *testing.T) {
 	routes := newWorld(ing).build()
 	require.Empty(t, allSaid(routes))
 	cfg := renderRoutes(t, layout, routes)
-	require.Contains(t, cfg.Main(), "    http-request replace-path '^/a(/.*)?' '\\1'\n    http-request set-path /%[path] unless { path -m beg / }\n")
+	require.Contains(t, cfg.Main(), "    http-request replace-path '(*LIMIT_MATCH=500000)^/a(/.*)?' '\\1'\n    http-request set-path /%[path] unless { path -m beg / }\n")
 	acceptable(t, layout, cfg)
 }
 
@@ -119,12 +119,13 @@ func TestCostOfAnnotations(t *testing.T) {
 	require.Len(t, routes.Backends.Slice(), 1)
 	require.Contains(t, allSaid(routes), "rates of namespace ns count more than the 15,000 addresses of one namespace (rate-addresses-per-namespace): Service ns/b is not served; haproxy.org/rate-limit-size has it count fewer")
 
-	slow := ingress("slow", rule("x.test", path(specific, "/(.*)/x/(.*)", "a"), path(specific, "/(.*)/y/(.*)", "a"), path(specific, "/z/(.*)", "a")))
+	slow := ingress("slow", rule("x.test", path(specific, "/(.*)/(.*)x", "a"), path(specific, "/(.*)/(.*)y", "a"), path(specific, "/z/(.*)", "a")))
 	slow.Annotations = map[string]string{nginx + "use-regex": "true"}
 	c = newWorld(slow).cluster()
-	c.Limits = Limits{PatternsPerNamespace: 20}
+	c.Limits = Limits{PatternsPerNamespace: 16}
 	routes = Build(c, &Slots{})
-	require.Len(t, routes.Patterns.Slice(), 2, "one with two repeats counts for 17, and leaves room for a plain one")
+	require.Len(t, routes.Patterns.Slice(), 3, "one with two repeats counts for 13, and leaves room for a plain one; longer paths get 414")
+	require.Equal(t, Path{"^x\\.test.{480}", tooLong, slow, pattern}, *routes.Patterns.Slice()[0])
 }
 
 // TestSameBackendByOptionsOfBoth: Ingresses whose options become the same by those of the

@@ -16,6 +16,7 @@ import (
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/claims"
 	"github.com/hapticsdk/haptic/reconcile/endpoints"
+	"github.com/hapticsdk/haptic/templating/regex"
 )
 
 // Routes is the meaning of all Ingresses together. The templates print it.
@@ -78,13 +79,17 @@ type Path struct {
 	kind networkingv1.PathType
 }
 
-// compare sorts paths by their keys, and patterns with the longest first.
+// compare sorts paths by their keys, and patterns with the longest first, behind those of paths
+// that are too long.
 func (p *Path) compare(other *Path) int {
 	if p.kind == pattern {
-		return cmp.Or(cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
+		return cmp.Or(boolToInt(other.Backend == tooLong)-boolToInt(p.Backend == tooLong), cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
 	}
 	return cmp.Compare(p.Key, other.Key)
 }
+
+// Pattern is the key of a regular expression, which ends what takes HAProxy too many steps.
+func (p *Path) Pattern() string { return regex.Bounded(p.Key) }
 
 // Names are for the access log: "namespace/ingress|namespace/service:port".
 func (p *Path) Names() string { return namesOfRoute(p.Ingress, p.Backend) }
@@ -99,6 +104,9 @@ func (r *Routes) defaultNames() string {
 
 func namesOfRoute(ing *networkingv1.Ingress, backend string) string {
 	words := append(strings.Split(backend, "_"), "", "")
+	if backend == tooLong {
+		return ing.Namespace + "/" + ing.Name + "|-"
+	}
 	return ing.Namespace + "/" + ing.Name + "|" + words[0] + "/" + words[1] + ":" + words[2]
 }
 
@@ -156,7 +164,7 @@ func (c *TLSCertificate) Owners() []any { return []any{c.Secret} }
 // deriveRoutes puts the routes together.
 func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCertificates) {
 	g := m.graph
-	paths := derive.SortBy("paths by kind", derive.Each("paths", m.lines, printed), byKind, (*Path).compare)
+	paths := derive.SortBy("paths by kind", derive.Merge("all paths", derive.Each("paths", m.lines, printed), m.derivePathLengths()), byKind, (*Path).compare)
 	ofKind := func(at *derive.Reads, kind networkingv1.PathType) derive.Ordered[*Path] {
 		all, _ := paths.Get(at, kind)
 		return all

@@ -21,6 +21,7 @@ type Settings struct {
 	MaxConn       int      // 0: HAProxy decides
 	HardStopAfter string   // a duration of HAProxy: "30m"
 	TrustProxy    []string // ranges of addresses whose X-Forwarded headers are believed
+	Upgrades      []string // protocols, beside websocket, that a connection may become
 	Fleet         string   // one word for all instances of this controller, and for no others
 	SpareBackends int      // that wait for new Services, see dataplane.SparePrefix
 	AccessLog     string   // "http" or "json"; "": none

@@ -91,6 +91,8 @@ func checkedRegex(s string) place.Regex {
 	switch {
 	case err != nil:
 		Failf("regex: %w", err)
+	case is.Longest < regex.Subject:
+		Failf("regex: pattern %q can take HAProxy long on a text of more than %d bytes: use fewer repeats, or begin it with ^, as in regex(\"^\" + s)", s, is.Longest)
 	case is.Alternates:
 		s = "(?:" + s + ")"
 	}
