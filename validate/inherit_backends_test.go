@@ -22,6 +22,7 @@ type backendChange struct {
 const (
 	defaultsAbove = "defaults\n  mode http\n  timeout connect 1s\n  timeout client 1s\n  timeout server 1s\n"
 	dynamic       = "frontend f\n  bind 127.0.0.1:9999\n  use_backend %[path]\n"
+	dynamicFrom   = "frontend f from d\n  bind 127.0.0.1:9999\n  use_backend %[path]\n"
 	lines         = "  balance roundrobin\n  server s1 192.0.2.1:80\n"
 	lineS2        = "  server s2 192.0.2.2:80 disabled\n"
 )
@@ -120,9 +121,9 @@ func comingBackends() []backendChange {
 		{"comes: above the defaults", b, dynamic + "backend b\n" + lines, true}, // the base of the next
 		{"comes: above all defaults", "global\n" + defaultsAbove + dynamic + "backend b\n  http-request deny\n" + lines,
 			"global\nbackend c\n  http-request deny\n" + lines + defaultsAbove + dynamic + "backend b\n  http-request deny\n" + lines, false},
-		come("from named defaults", "defaults d\n  mode http\n"+dynamic+"backend b from d\n"+lines, "backend c from d\n"+lines, true),
-		come("not from those", "defaults d\n  mode http\n"+dynamic+"backend b from d\n"+lines, "backend c\n"+lines, false),
-		come("from others", "defaults d\n  mode http\n"+dynamic+"backend b from d\n"+lines, "backend c from e\n"+lines, false),
+		come("from named defaults", "defaults d\n  mode http\n"+dynamicFrom+"backend b from d\n"+lines, "backend c from d\n"+lines, true),
+		come("not from those", "defaults d\n  mode http\n"+dynamicFrom+"backend b from d\n"+lines, "backend c\n"+lines, false),
+		come("from others", "defaults d\n  mode http\n"+dynamicFrom+"backend b from d\n"+lines, "backend c from e\n"+lines, false),
 
 		come("with an id", dynamic+"backend b\n  id 77\n"+lines, "backend c\n  id 77\n"+lines, false),
 		come("with a stick table", dynamic+"backend b\n  stick-table type ip size 1k\n"+lines, "backend c\n  stick-table type ip size 1k\n"+lines, false),

@@ -20,7 +20,8 @@ func hasAlert(output string) bool {
 // summaries are parts of the messages that haproxy adds after the actual errors.
 var summaries = []string{"rror(s) found in configuration file", "atal errors found in configuration", "Failed to initialize server(s) addr"}
 
-// readOutput makes the verdict from the output of haproxy -c.
+// readOutput makes the verdict from the output of haproxy -c. An alert refuses the configuration,
+// whatever the exit code is: HAProxy 3.4 alerts of "backend a/b", and ends with 0.
 func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane.Config, box *sandbox) *verdict {
 	l := newLocator(layout, cfg)
 	said := &verdict{}
@@ -41,8 +42,7 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		}
 	}
 	switch {
-	case code == 0: // haproxy accepts the configuration: its alerts are warnings
-		said.warnings, said.findings = append(said.findings, said.warnings...), nil
+	case code == 0 && len(said.findings) == 0:
 		return said
 	case len(said.findings) > 0:
 	case len(summary) > 0: // haproxy refuses some things with a warning alone

@@ -64,3 +64,18 @@ func TestRemembersForItself(t *testing.T) {
 		}
 	}
 }
+
+// An alert refuses a configuration also where haproxy ends with 0, as 3.4 does.
+func TestAlertWithoutFailure(t *testing.T) {
+	t.Parallel()
+	binary := script(t, "[ \"$1\" = -v ] && { echo 'HAProxy version 3.4.0'; exit; }\n"+
+		"echo '[WARNING]  (1) : config : something else'\necho \"[ALERT]    (1) : config : parsing [haproxy.cfg:1] : invalid character '/' in 'backend' section name\"\nexit 0\n")
+	v := &validate.Validator{Binary: binary, Timeout: patience}
+	for range 2 { // the second is remembered
+		report, err := v.Semantics(t.Context(), text(t, good))
+		var invalid *validate.Error
+		if !errors.As(err, &invalid) || len(invalid.Findings) != 1 || !strings.Contains(invalid.Findings[0].Message, "invalid character") {
+			t.Fatalf("%+v %v", report, err)
+		}
+	}
+}
