@@ -93,7 +93,8 @@ func (r *reader) run(line string) {
 
 func (r *reader) command(line string) *exec.Cmd {
 	cmd := exec.Command("sh", "-ec", line)
-	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod", "GOPROXY=off", "GOWORK=off")
+	// Without vet, which would look at all that the program needs once more.
+	cmd.Dir, cmd.Env = r.dir, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod -vet=off", "GOPROXY=off", "GOWORK=off")
 	return cmd
 }
 

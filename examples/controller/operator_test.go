@@ -112,6 +112,7 @@ func TestTCPServices(t *testing.T) {
 	d := startDemo(t, "-tcp-services", "edge/tcp", "-access-log", "http")
 	require.Contains(t, d.stderr.String(), "ConfigMap edge/tcp: -tcp-services names it, and there is none")
 	d.edit("echo.yaml", func(string) string { return site("echo", "echo.test", port, host) })
+	d.until(func() bool { return strings.Contains(d.stdout.String(), "echo.test") })
 	d.edit("tcp.yaml", func(string) string {
 		return tcpMap + fmt.Sprintf("  %q: evil/echo:80\n  %q: evil/echo:http:PROXY\n  %q: evil/echo:80::PROXY\n  %q: evil/echo:80\n  \"80\": evil/echo:80\n  \"9443\": evil\n  \"9444\": evil/none:80\n",
 			number(at[0]), number(at[1]), number(at[2]), number(d.http))
