@@ -65,7 +65,7 @@ var effects = []effect{
 	{name: "temporal-redirect", give: map[string]string{nginx + "temporal-redirect": "https://new.test/", nginx + "temporal-redirect-code": "307"}, lines: []string{"http-request redirect code 307 location https://new.test/"}},
 	{name: "request-redirect", give: map[string]string{tech + "request-redirect": "new.test:8080", tech + "request-redirect-code": "301"}, lines: []string{"http-request redirect code 301 location %[req.fhdr(x-forwarded-proto)]://new.test:8080%[pathq]"}},
 	{name: "redirect to a script", give: map[string]string{nginx + "permanent-redirect": "javascript:alert(1)"}, lines: plain, refused: []string{"is not a URL: write one such as https://example.com/new"}},
-	{name: "timeouts of nginx", give: map[string]string{nginx + "proxy-connect-timeout": "3", nginx + "proxy-read-timeout": "86400", nginx + "proxy-send-timeout": "9"}, lines: []string{"timeout connect 3s", "timeout server 86400s"}},
+	{name: "timeouts of nginx", give: map[string]string{nginx + "proxy-connect-timeout": "3", nginx + "proxy-read-timeout": "3000", nginx + "proxy-send-timeout": "9"}, lines: []string{"timeout connect 3s", "timeout server 3000s"}},
 	{name: "proxy-send-timeout", give: map[string]string{nginx + "proxy-send-timeout": "9"}, lines: []string{"timeout server 9s"}},
 	{name: "timeouts of HAProxy", give: map[string]string{tech + "timeout-connect": "300", tech + "timeout-server": "20s", tech + "timeout-queue": "1m", tech + "timeout-tunnel": "30m", tech + "timeout-check": "1s"},
 		lines: []string{"timeout connect 300ms", "timeout server 20s", "timeout queue 1m", "timeout tunnel 30m", "timeout check 1s"}},
