@@ -364,7 +364,7 @@ func (e LeaderBecame) Report() event.Report {
 }
 
 func (e LeaderLost) Report() event.Report {
-	return event.Report{Name: "leader.lost", Level: slog.LevelWarn, Sentence: "leads no longer and deploys nothing, as " + e.Identity}
+	return event.Report{Name: "leader.lost", Level: slog.LevelWarn, Sentence: "leads no longer and begins no deployment, as " + e.Identity}
 }
 
 func (e LeaderObserved) Report() event.Report {

@@ -413,6 +413,8 @@ func TestFlagsThatDoNotFit(t *testing.T) {
 		{"-local x -endpoint http://127.0.0.1:1", "-local excludes -endpoint and -pods"},
 		{"-manifests demo -leader-elect", "needs a cluster"},
 		{"-lease nonsense", "want namespace/name"},
+		{"-manifests demo -longest-timeout 500h", "1s to 480h"},
+		{"-manifests demo -upgrade h2c", "HAProxy takes HTTP/2 and TLS itself"},
 		{"-demo", "-demo needs -manifests"},
 		{"-manifests demo extra", "unexpected argument extra"},
 		{"-manifests demo -shared-host shop_1.test", "not a host name"},

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile/certs"
 	"github.com/hapticsdk/haptic/reconcile/claims"
@@ -44,6 +45,7 @@ type config struct {
 	allowEndpoints, trustProxies []netip.Prefix
 	opaqueSecrets                bool
 	expiryWarning                time.Duration
+	longestTimeout               time.Duration
 }
 
 // parseFlags reads the flags. It refuses bad combinations before anything starts.
@@ -79,6 +81,7 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default "+usualWarning()+")")
+	fs.DurationVar(&c.longestTimeout, "longest-timeout", annotation.UsualTimeout, "the longest timeout that annotations set; a longer one is cut, and its Ingress or Service says so")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -108,6 +111,7 @@ func (c *config) check(folder bool) {
 	c.checkServe()
 	f.CheckAbove("expiry-warning", c.expiryWarning)
 	f.Check("hard-stop-after", c.hardStopAfter >= time.Second, "1s or more, such as 30m")
+	f.Check("longest-timeout", c.longestTimeout >= time.Second && c.longestTimeout <= annotation.MaxDuration, "1s to 480h")
 	f.Check("demo-port", c.demoPort > 0 && c.demoPort < 65535, "a port from 1 to 65534")
 	f.Check("maxconn", c.maxConn >= 0, "0 or more")
 	f.Check("slots", c.spareSlots >= 0 && c.spareSlots <= maxSlots, "a number from 0 to 10000")

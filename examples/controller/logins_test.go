@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,4 +42,13 @@ func TestLogins(t *testing.T) {
 	for range 50 {
 		require.Equal(t, http.StatusOK, ask("two", "secret"), "a login that succeeds does not count")
 	}
+}
+
+// TestLongestTimeout: a flag bounds the timeouts of annotations, and the Ingress says so.
+func TestLongestTimeout(t *testing.T) {
+	t.Parallel()
+	host, port := accept(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }) // it never answers
+	d := startDemo(t, "-longest-timeout", "1s")
+	d.publish(strings.Replace(site("silent", "silent.test", port, host), "namespace: evil}\nspec:\n  ing", "namespace: evil, annotations: {haproxy.org/timeout-server: 20d}}\nspec:\n  ing", 1), "silent.test", http.StatusGatewayTimeout)
+	require.Contains(t, d.stderr.String(), "is longer than the 1s that -longest-timeout allows: 1s is in use")
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
@@ -74,6 +75,7 @@ func (c *controller) newModel(previous *dataplane.Config) {
 		Addresses: derive.NewInput[struct{}, *endpoints.Addresses](g, "addresses"),
 	}, ingress.Options{
 		Limits: c.cfg.limits, Shared: c.cfg.sharedHosts, SpareServers: c.cfg.spareSlots, ExpiryWarning: c.cfg.expiryWarning, AnyTime: c.ofCase,
+		Annotations: annotation.Reader{LongestTimeout: c.cfg.longestTimeout},
 	}, previous)
 	c.feed = feed
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -124,10 +125,17 @@ func (s *Source) Check() error {
 		return nil
 	}
 	errs := s.Folder.Errors()
-	if s.waiting.Load() {
+	if s.waiting.Load() && slices.ContainsFunc(errs, isUnknown) {
 		errs = append(errs, errors.New("all manifests: the controller deploys nothing until they are correct; what is deployed stays in use"))
 	}
 	return errors.Join(errs...)
+}
+
+// isUnknown reports whether a manifest is broken and nothing is known of it. A wait without one
+// is only for watches, and ends by itself.
+func isUnknown(err error) bool {
+	var m *k8swatch.ManifestError
+	return errors.As(err, &m) && m.Effect == k8swatch.NoneKnown
 }
 
 // Fleet returns a word that differs between two clusters and between two lists of words. The

@@ -111,6 +111,14 @@ func TestBrokenManifests(t *testing.T) {
 	source.waiting.Store(true)
 	require.ErrorContains(t, source.Check(), "the controller deploys nothing until they are correct")
 	require.NoError(t, (&Source{}).Check(), "a cluster has none")
+
+	// A restart waits for watches for an instant. It deploys then, also beside a file whose last
+	// good version is known.
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), nil, 0o600))
+	source, err = (&SourceFlags{Manifests: dir}).Open(SourceOptions{})
+	require.NoError(t, err)
+	source.waiting.Store(true)
+	require.NoError(t, source.Check())
 }
 
 // TestWhereCredentialsAre: the flag beats the environment, credentials there beat the

@@ -118,7 +118,7 @@ level=INFO msg="HAProxy was adopted, as process 14" instance=local`},
 		{"leader", []any{
 			reconcile.LeaderBecame{Identity: "one"}, reconcile.LeaderLost{Identity: "one"}, reconcile.LeaderObserved{Identity: "two"},
 		}, `level=INFO msg="leads now and deploys, as one"
-level=WARN msg="leads no longer and deploys nothing, as one"
+level=WARN msg="leads no longer and begins no deployment, as one"
 level=INFO msg="the leader is two"`},
 		{"a change that took several attempts", []any{
 			reconcile.AttemptCompleted{ID: 2, Err: errors.New("boom")},

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -219,6 +220,31 @@ func TestHeadersOfHAProxy(t *testing.T) {
 	o, problems := Read(Ingress, map[string]string{HAProxy + "request-set-header": "X-Forwarded-User b\nAuthorization c"}, Options{})
 	require.Empty(t, problems)
 	require.Len(t, o.SetRequest.All(), 2)
+}
+
+// TestTimeoutsAreCut: a timeout that is longer than the operator allows is cut, and the object says
+// so. HAProxy would keep connections and old workers that long.
+func TestTimeoutsAreCut(t *testing.T) {
+	given := map[string]string{HAProxy + "timeout-server": "20d", HAProxy + "timeout-tunnel": "61m", HAProxy + "timeout-queue": "3600001", HAProxy + "timeout-connect": "1h", HAProxy + "timeout-check": "5s"}
+	for _, c := range []struct {
+		longest              time.Duration
+		server, tunnel, most string
+		cut                  int
+	}{{0, "1h", "1h", "1h", 3}, {90 * time.Minute, "90m", "61m", "90m", 1}, {1500 * time.Millisecond, "1500ms", "1500ms", "1500ms", 5}, {MaxDuration, "20d", "61m", "", 0}} {
+		o, problems := Reader{LongestTimeout: c.longest}.Read(Ingress, given, Options{})
+		require.Equal(t, c.server, o.ServerTimeout)
+		require.Equal(t, c.tunnel, o.TunnelTimeout)
+		require.Len(t, problems, c.cut)
+		for _, p := range problems {
+			require.True(t, p.Warning)
+			require.Contains(t, p.Reason, "is longer than the "+c.most+" that -longest-timeout allows: "+c.most+" is in use")
+		}
+	}
+	o, problems := Reader{}.Read(Service, map[string]string{HAProxy + "timeout-server": "20d"}, Options{})
+	require.Equal(t, "1h", o.ServerTimeout)
+	require.Equal(t, "haproxy.org/timeout-server", problems[0].Name)
+	o, _ = Read(Ingress, map[string]string{NGINX + "proxy-send-timeout": "100000"}, Options{})
+	require.Equal(t, "1h", o.ServerTimeout)
 }
 
 // TestUsersThatTakeLong: a hash that takes HAProxy long is refused without being shown, and with

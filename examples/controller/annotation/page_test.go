@@ -40,6 +40,7 @@ of haproxytech's controller, under ` + "`haproxy.org/`" + ` or ` + "`haproxy.com
 - Paths are compared as clients send them; ingress-nginx normalises them. Users or an allow list on ` + "`/admin`" + `, beside an
   open ` + "`/`" + ` of the same host, do not protect it: ` + "`/%61dmin`, `//admin` and `/x/../admin`" + ` go by ` + "`/`" + `, and the Service may
   read them as ` + "`/admin`" + `. Protect ` + "`/`" + ` as well: [ingress.md](ingress.md).
+- Timeouts have an hour at most, or ` + "`-longest-timeout`" + `. A longer one is cut, and its object has a warning.
 - Rates are counted in each HAProxy by itself. A reload counts anew.
 - Templates of your own must print ` + "`backend.Options`" + `; older copies do not, and ignore annotations.
 - ` + "`controller -migrate`" + ` says of each annotation in a cluster, or in the folder of ` + "`-manifests`" + `, what becomes of it.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // HAProxy and NGINX are the prefixes of haproxytech's controller and of ingress-nginx.
@@ -65,6 +66,7 @@ func (p *Problem) Field() string { return "metadata.annotations[" + p.Name + "]"
 // reader collects options.
 type reader struct {
 	Options
+	longest  time.Duration // of timeouts
 	burst    int
 	perS     int
 	authType bool
@@ -139,7 +141,12 @@ func UsesRegex(annotations map[string]string) bool {
 // Read returns the options that the annotations of an object ask for, and their problems. For
 // a Service, base has the options of an Ingress, and the Service adds to them.
 func Read(of Kind, annotations map[string]string, base Options) (Options, []Problem) {
-	r := &reader{Options: base}
+	return Reader{}.Read(of, annotations, base)
+}
+
+// Read is [Read] with what the operator allows.
+func (allowed Reader) Read(of Kind, annotations map[string]string, base Options) (Options, []Problem) {
+	r := &reader{Options: base, longest: cmp.Or(allowed.LongestTimeout, UsualTimeout)}
 	all := ours(annotations)
 	for i, g := range all {
 		switch {

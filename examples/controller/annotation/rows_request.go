@@ -195,22 +195,22 @@ var headers = []Row{
 // timeouts are times of HAProxy.
 var timeouts = []Row{
 	{HAProxy: "timeout-connect", NGINX: "proxy-connect-timeout", Value: "a time, such as 5s", Service: true, Becomes: "timeout connect", Differs: "5s without it", set: func(r *reader, v value) string {
-		return setTime(&r.ConnectTimeout, v)
+		return r.setTimeout(&r.ConnectTimeout, v)
 	}},
 	{HAProxy: "timeout-server", NGINX: "proxy-read-timeout", Value: "a time, such as 60s", Service: true, Becomes: "timeout server", Differs: "50s without it; a WebSocket has timeout-tunnel", set: func(r *reader, v value) string {
-		return setTime(&r.ServerTimeout, v)
+		return r.setTimeout(&r.ServerTimeout, v)
 	}},
 	{NGINX: "proxy-send-timeout", Value: "a time, such as 60s", Becomes: "timeout server, where proxy-read-timeout is not given", Differs: "HAProxy has one for both", set: func(r *reader, v value) string {
 		var time string
-		problem := setTime(&time, v)
+		problem := r.setTimeout(&time, v)
 		if r.ServerTimeout == "" {
 			r.ServerTimeout = time
 		}
 		return problem
 	}},
-	{HAProxy: "timeout-queue", NGINX: "-", Value: "a time, such as 5s", Service: true, Becomes: "timeout queue", set: func(r *reader, v value) string { return setTime(&r.QueueTimeout, v) }},
-	{HAProxy: "timeout-tunnel", NGINX: "-", Value: "a time, such as 1h", Service: true, Becomes: "timeout tunnel", Differs: "1h without it", set: func(r *reader, v value) string { return setTime(&r.TunnelTimeout, v) }},
-	{HAProxy: "timeout-check", NGINX: "-", Value: "a time, such as 5s", Service: true, Becomes: "timeout check", set: func(r *reader, v value) string { return setTime(&r.CheckTimeout, v) }},
+	{HAProxy: "timeout-queue", NGINX: "-", Value: "a time, such as 5s", Service: true, Becomes: "timeout queue", set: func(r *reader, v value) string { return r.setTimeout(&r.QueueTimeout, v) }},
+	{HAProxy: "timeout-tunnel", NGINX: "-", Value: "a time, such as 1h", Service: true, Becomes: "timeout tunnel", Differs: "1h without it", set: func(r *reader, v value) string { return r.setTimeout(&r.TunnelTimeout, v) }},
+	{HAProxy: "timeout-check", NGINX: "-", Value: "a time, such as 5s", Service: true, Becomes: "timeout check", set: func(r *reader, v value) string { return r.setTimeout(&r.CheckTimeout, v) }},
 }
 
 func setTime(to *string, v value) string {

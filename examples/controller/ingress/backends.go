@@ -148,7 +148,7 @@ func (m *Model) findBackend(at *derive.Reads, ref portRef, options *annotation.O
 		port = strconv.Itoa(int(used.Port))
 	}
 	if svc != nil {
-		options = withService(at, options, svc, used)
+		options = m.withService(at, options, svc, used)
 	}
 	// No part can hold "_": the name of a Kubernetes object never does.
 	name = ns + "_" + ref.Name.Name + "_" + port
@@ -201,7 +201,7 @@ func (m *Model) externalPort(at *derive.Reads, svc *corev1.Service, wanted netwo
 }
 
 // withService adds the options of a Service to those of an Ingress.
-func withService(at *derive.Reads, of *annotation.Options, svc *corev1.Service, used *corev1.ServicePort) *annotation.Options {
+func (m *Model) withService(at *derive.Reads, of *annotation.Options, svc *corev1.Service, used *corev1.ServicePort) *annotation.Options {
 	protocol := ""
 	if used != nil && used.AppProtocol != nil {
 		protocol = *used.AppProtocol
@@ -216,7 +216,7 @@ func withService(at *derive.Reads, of *annotation.Options, svc *corev1.Service, 
 	}
 	if has {
 		var problems []annotation.Problem
-		o, problems = annotation.Read(annotation.Service, svc.Annotations, o)
+		o, problems = m.Annotations.Read(annotation.Service, svc.Annotations, o)
 		tellAnnotations(at, "Service", svc, problems)
 	}
 	o.AppProtocol(protocol)

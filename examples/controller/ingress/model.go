@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hapticsdk/haptic/dataplane"
+	"github.com/hapticsdk/haptic/examples/controller/annotation"
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
@@ -49,6 +50,8 @@ type Options struct {
 	// A Dataplane API cannot add a server to a running HAProxy, but it can give a spare
 	// one an address. Zero means no spare ones.
 	SpareServers int
+
+	Annotations annotation.Reader // what annotations may ask for
 
 	ExpiryWarning time.Duration // how long before its end to warn of a certificate; zero: 7 days, or a sixth of its life if that is shorter
 	AnyTime       bool          // ignore the dates of certificates, as in cases, whose fixtures grow old
@@ -227,7 +230,7 @@ func (m *Model) deriveIngresses() *ofIngresses {
 	m.room = derive.Each("room", ordered, m.rooms).Equal((*room).equal)
 	m.mine = derive.Each("mine", ours, m.admit)
 	m.deriveHosts()
-	all := derive.Each("annotated", m.mine, readAnnotations)
+	all := derive.Each("annotated", m.mine, m.readAnnotations)
 	of := &ofIngresses{all: all, ordered: ordered}
 	m.patterns = limits.NewBudget("patterns", all, weighPatterns, of.order, m.Limits.PatternsPerNamespace, limits.Part)
 	m.canaryBudget = limits.NewBudget("canaries of a namespace", all, countCanaries, of.order, m.Limits.CanariesPerNamespace, limits.Part)

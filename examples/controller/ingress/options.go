@@ -24,11 +24,11 @@ type annotated struct {
 var noOptions annotation.Options // constant in effect
 
 // readAnnotations reads and reports the annotations of an Ingress.
-func readAnnotations(at *derive.Reads, _ Name, ing *networkingv1.Ingress, _ *annotated) (*annotated, bool) {
+func (m *Model) readAnnotations(at *derive.Reads, _ Name, ing *networkingv1.Ingress, _ *annotated) (*annotated, bool) {
 	if !annotation.Has(ing.Annotations) {
 		return &annotated{ing, &noOptions}, true
 	}
-	options, problems := annotation.Read(annotation.Ingress, ing.Annotations, noOptions)
+	options, problems := m.Annotations.Read(annotation.Ingress, ing.Annotations, noOptions)
 	tellAnnotations(at, "Ingress", ing, problems)
 	return &annotated{ing, &options}, true
 }
