@@ -35,7 +35,7 @@
 //
 //	watch event
 //	  -> k8swatch/intake.go                       trims the object and puts it into the store
-//	  -> reconcile/loop.go                        is triggered, and runs search.go: it renders, and validates
+//	  -> reconcile/loop.go                        is triggered; attempt.go renders, and validates
 //	  -> k8swatch/feed.go                         sets the changed objects as inputs
 //	  -> k8swatch/derive/graph.go                 computes the items again that read them
 //	  -> reconcile/endpoints/backends.go          makes the servers: who serves keeps its server

@@ -94,10 +94,12 @@
 // # Where things are
 //
 //   - In which order do events come? events.go draws it.
-//   - Which resource is at fault? internal/quarantine/search.go looks for it; refusal.go
-//     reads what instances refuse.
+//   - Which resource is at fault? internal/quarantine/search.go looks for it, in rounds.go;
+//     attempt.go renders and validates; refused.go reads what instances refuse.
 //   - When does a resource enter and leave quarantine? internal/quarantine/quarantine.go has
-//     the states, trial.go beside it the tries. reconcile/search.go makes the attempts.
+//     the states, trial.go beside it the tries, which trials.go makes.
+//   - When does the next reconciliation begin? pace.go.
+//   - What does a leader do that others do not? leadership.go.
 //   - Where does a panic of the program's own functions go? callback.go publishes it.
 //   - When does an instance get something? schedule.go (next) decides; instance.go does it.
 //

@@ -2,14 +2,8 @@ package reconcile
 
 import (
 	"context"
-	"strconv"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/printable"
 	"github.com/hapticsdk/haptic/internal/rendering"
 )
 
@@ -45,71 +39,6 @@ type Rendered struct {
 	// check for drift, so often again, and may come after that of a later render. If renders
 	// make the same configuration, it is called for the newest one. Any goroutine may call it.
 	Deployed func(term uint64)
-}
-
-// MaxRefusals is how many refusals of one resource a [Loop] reports and keeps. It only
-// counts the others.
-const MaxRefusals = 10
-
-// Refusal says that the configuration lacks a resource, or the part of it that Field names,
-// and why. With Warning nothing is left out, but the owner should look at the resource.
-type Refusal struct {
-	Resource string // kind and name: "Ingress shop/web"
-	Source   string // file and line of the resource, if known: "web.yaml:12"
-	Field    string // "spec.rules[0].host"
-	Reason   string
-	Object   Resource `json:"object,omitzero"` // the resource that a [Recorder] writes to
-	More     int      `json:"more,omitempty"`  // further refusals of the resource, only counted
-	Warning  bool     `json:"warning,omitempty"`
-	Detail   string   `json:"detail,omitempty"` // details that may change while the problem stays: "3 not ready"
-}
-
-// Refuse returns the refusal of an object, or of the part of it that field names: it fills in
-// what [ResourceOf] knows of the object. Set Warning if the object is served all the same.
-func Refuse(obj any, field, reason string) Refusal {
-	resource, _ := ResourceOf(obj)
-	return Refusal{Resource: resource.String(), Source: resource.Source, Object: resource, Field: field, Reason: reason}
-}
-
-// String returns one line for a log.
-func (r Refusal) String() string { return r.located() + ": " + r.what() }
-
-// located returns the name of the resource and, if known, its file and line.
-func (r Refusal) located() string {
-	if r.Source != "" {
-		return printable.Line(r.Resource + " (" + r.Source + ")")
-	}
-	return printable.Line(r.Resource)
-}
-
-// word names the kind of refusal for a log line.
-func (r Refusal) word() string {
-	if r.Warning {
-		return "warning"
-	}
-	return "refused"
-}
-
-// what says which part is left out, and why.
-func (r Refusal) what() string {
-	s := r.Reason
-	if r.Detail != "" {
-		s += "; " + r.Detail
-	}
-	if r.Field != "" {
-		s = r.Field + ": " + s
-	}
-	if r.More > 0 {
-		s += "; " + strconv.Itoa(r.More) + " more refusals"
-	}
-	return printable.Line(s)
-}
-
-// still returns the refusal without its details that may change while the problem stays.
-func (r Refusal) still() Refusal {
-	r.More, r.Detail, r.Source = 0, "", ""
-	r.Object = Resource{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}
-	return r
 }
 
 // Settler is an optional interface of a [Renderer]. Through it the loop reports whether
@@ -177,35 +106,4 @@ type Leader interface {
 // have deployed before. It also does so before each check for drift.
 type forgetter interface {
 	Forget()
-}
-
-// Recorder writes messages to the owner of a resource. The EventRecorder of client-go's
-// tools/record is one: "kubectl describe" shows its messages. It must not block.
-type Recorder interface {
-	// Event gets a [corev1.ObjectReference] as object, "Warning" or "Normal" as eventtype,
-	// and a reason of one word.
-	Event(object runtime.Object, eventtype, reason, message string)
-}
-
-const (
-	eventWarning = corev1.EventTypeWarning
-	eventNormal  = corev1.EventTypeNormal
-)
-
-// maxMessage bounds the message of a Kubernetes Event, in bytes.
-const maxMessage = 1024
-
-// record writes a message to the owner of a resource, and reports whether it did. It does
-// not if another process leads, because that one writes it.
-func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
-	if l.opts.Recorder == nil || r.Kind == "" || r.Name == "" || !l.leading() {
-		return false
-	}
-	if len(message) > maxMessage {
-		message = strings.ToValidUTF8(message[:maxMessage-3], "") + "..."
-	}
-	ref := &corev1.ObjectReference{
-		APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
-	}
-	return l.callback("Recorder.Event", func() { l.opts.Recorder.Event(ref, eventtype, reason, message) })
 }

@@ -1,245 +1,239 @@
 package reconcile
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
 
-	"github.com/hapticsdk/haptic/dataplane"
-	"github.com/hapticsdk/haptic/internal/rendering"
-	"github.com/hapticsdk/haptic/reconcile/internal/quarantine"
+	"github.com/hapticsdk/haptic/eventbus"
+	"github.com/hapticsdk/haptic/internal/printable"
 )
 
-// A refusal by an instance is about a resource that the validator accepted: the instance has
-// another version of HAProxy. All instances get one configuration, so the loop quarantines the
-// resource for all: it serves the version that this instance has. The loop tries the
-// resource again when it changes, when the instance leaves, when its time comes, and when the
-// quarantine does not help. That is so for an instance that refuses more than
-// QuarantineTries resources, refuses more often in a row, or names no resource.
+// MaxRefusals is how many refusals of one resource a [Loop] reports and keeps. It only
+// counts the others.
+const MaxRefusals = 10
 
-// report says what an instance refuses in a configuration.
-type report struct {
-	worker *worker
-	of     *validated
-	faults []Fault
+// Refusal says that the configuration lacks a resource, or the part of it that Field names,
+// and why. With Warning nothing is left out, but the owner should look at the resource.
+type Refusal struct {
+	Resource string // kind and name: "Ingress shop/web"
+	Source   string // file and line of the resource, if known: "web.yaml:12"
+	Field    string // "spec.rules[0].host"
+	Reason   string
+	Object   Resource `json:"object,omitzero"` // the resource that a [Recorder] writes to
+	More     int      `json:"more,omitempty"`  // further refusals of the resource, only counted
+	Warning  bool     `json:"warning,omitempty"`
+	Detail   string   `json:"detail,omitempty"` // details that may change while the problem stays: "3 not ready"
 }
 
-// invalid reports whether an error is about the configuration, not about the instance. A
-// full disk, a failed reload or a time-out is no resource's fault.
-func invalid(err error) bool {
-	return errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrUnsupported)
+// Refuse returns the refusal of an object, or of the part of it that field names: it fills in
+// what [ResourceOf] knows of the object. Set Warning if the object is served all the same.
+func Refuse(obj any, field, reason string) Refusal {
+	resource, _ := ResourceOf(obj)
+	return Refusal{Resource: resource.String(), Source: resource.Source, Object: resource, Field: field, Reason: reason}
 }
 
-// isVerdict reports whether an error is about a configuration. Errors about the renderer,
-// the validator or HAProxy are not, such as a missing binary or a time-out. To quarantine a
-// resource for those would hit the innocent.
-func isVerdict(err error) bool {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return false
+// String returns one line for a log.
+func (r Refusal) String() string { return r.located() + ": " + r.what() }
+
+// located returns the name of the resource and, if known, its file and line.
+func (r Refusal) located() string {
+	if r.Source != "" {
+		return printable.Line(r.Resource + " (" + r.Source + ")")
 	}
-	var known located
-	return errors.As(err, &known) || len(tracesOf(err)) > 0 ||
-		errors.Is(err, dataplane.ErrInvalid) || errors.Is(err, dataplane.ErrInvalidConfig)
+	return printable.Line(r.Resource)
 }
 
-// report keeps the refusal of an instance for the next reconciliation, if that may quarantine
-// something.
-func (l *Loop) report(w *worker, of *validated, err error) {
-	if l.opts.NoQuarantine || !invalid(err) {
+// word names the kind of refusal for a log line.
+func (r Refusal) word() string {
+	if r.Warning {
+		return "warning"
+	}
+	return "refused"
+}
+
+// what says which part is left out, and why.
+func (r Refusal) what() string {
+	s := r.Reason
+	if r.Detail != "" {
+		s += "; " + r.Detail
+	}
+	if r.Field != "" {
+		s = r.Field + ": " + s
+	}
+	if r.More > 0 {
+		s += "; " + strconv.Itoa(r.More) + " more refusals"
+	}
+	return printable.Line(s)
+}
+
+// still returns the refusal without its details that may change while the problem stays.
+func (r Refusal) still() Refusal {
+	r.More, r.Detail, r.Source = 0, "", ""
+	r.Object = Resource{APIVersion: r.Object.APIVersion, Kind: r.Object.Kind, Namespace: r.Object.Namespace, Name: r.Object.Name}
+	return r
+}
+
+// namespace returns that of "Ingress shop/web"; "" if it has none.
+func (r Refusal) namespace() string {
+	name := r.Resource[strings.LastIndexByte(r.Resource, ' ')+1:]
+	ns, _, found := strings.Cut(name, "/")
+	if !found {
+		return ""
+	}
+	return ns
+}
+
+// about returns the subject of a refusal, without the reason.
+func (r Refusal) about() Refusal {
+	return Refusal{Resource: r.Resource, Field: r.Field, Warning: r.Warning}
+}
+
+// maxRefused bounds the resources of one namespace that the loop reports as refused. One
+// line counts the others.
+const maxRefused = 100
+
+// fold bounds the refusals: [MaxRefusals] of one resource, and maxRefused resources of one
+// namespace. More of the last one counts the rest.
+func fold(refused []Refusal) (kept []Refusal) {
+	type seen struct{ count, last int }
+	resources, namespaces := map[string]*seen{}, map[string]*seen{}
+	for _, r := range refused {
+		ns := r.namespace()
+		space, of := namespaces[ns], resources[r.Resource]
+		if space == nil {
+			space = &seen{}
+			namespaces[ns] = space
+		}
+		switch {
+		case of != nil && of.count >= MaxRefusals:
+			kept[of.last].More += 1 + r.More
+			continue
+		case of == nil && space.count > maxRefused:
+			kept[space.last].More += 1 + r.More
+			continue
+		case of == nil:
+			of = &seen{}
+			if space.count++; space.count > maxRefused {
+				space.last = len(kept)
+				r = Refusal{Resource: "namespace " + ns, Reason: fmt.Sprintf("more than %d of its resources are refused", maxRefused), More: r.More}
+			} else {
+				resources[r.Resource] = of
+			}
+		}
+		of.count, of.last = of.count+1, len(kept)
+		kept = append(kept, r)
+	}
+	return kept
+}
+
+// countRefused counts refusals, also those that are only counted. Warnings leave nothing
+// out.
+func countRefused(refused []Refusal) (n int) {
+	for _, r := range refused {
+		if !r.Warning {
+			n += 1 + r.More
+		}
+	}
+	return n
+}
+
+// byResource joins the refusals of each resource, and its warnings, into one each. It keeps
+// the first reasons, and counts the others.
+func byResource(refused []Refusal, reasons int) (firsts []Refusal) {
+	at, said := map[Refusal]int{}, map[Refusal]int{}
+	for _, r := range refused {
+		of := Refusal{Resource: r.Resource, Warning: r.Warning}
+		i, ok := at[of]
+		switch said[of]++; {
+		case !ok:
+			at[of] = len(firsts)
+			firsts = append(firsts, r)
+		case said[of] <= reasons:
+			firsts[i].More += r.More
+			r.More = 0
+			firsts[i].Reason += "; " + r.what()
+		default:
+			firsts[i].More += 1 + r.More
+		}
+	}
+	return firsts
+}
+
+// alikeWithFolded is [AlikeRefusals], except that the first group of a namespace also counts
+// what [fold] only counted.
+func alikeWithFolded(refused []Refusal) []Alike {
+	groups := AlikeRefusals(refused)
+	for i, r := range refused {
+		ns, folded := strings.CutPrefix(r.Resource, "namespace ")
+		if !folded || groups[i] != (Alike{}) {
+			continue
+		}
+		for head := range groups {
+			if groups[head].Size > 0 && refused[head].namespace() == ns {
+				refused[head].More += 1 + r.More
+				groups[i].Told = true
+				break
+			}
+		}
+	}
+	return groups
+}
+
+// reportRefusals publishes new refusals and those that ended, one event for each resource.
+func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
+	if slices.Equal(refused, l.reported) && (l.allHeard || l.opts.Recorder == nil) {
 		return
 	}
-	r := report{worker: w, of: of}
-	var e *ConfigError
-	if errors.As(err, &e) {
-		r.faults = slices.DeleteFunc(slices.Clone(e.Faults), func(f Fault) bool { _, ok := f.Culprit(); return !ok })
-	}
+	l.reported, l.allHeard = slices.Clone(refused), true
+	refused = fold(refused)
+	now := make(map[Refusal]bool, len(refused))
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	name := w.target.Name()
-	if l.workers[name] != w || w.gaveUp != "" && w.rounds > 0 || len(r.faults) == 0 && !l.refusesSomething(name) {
-		return
-	}
-	l.reports = append(slices.DeleteFunc(l.reports, func(r report) bool { return r.worker == w }), r)
-	l.trigger(name + " refused the configuration")
-}
-
-// refusesSomething reports whether a resource is in quarantine because of an instance. The
-// caller holds l.mu.
-func (l *Loop) refusesSomething(name string) bool {
-	return slices.ContainsFunc(l.state.Quarantined, func(q Quarantined) bool { return slices.Contains(q.Instances, name) })
-}
-
-// withdrawSoon asks for a reconciliation if an instance left whose refusals put resources in
-// quarantine. The caller holds l.mu.
-func (l *Loop) withdrawSoon() {
-	if i := slices.IndexFunc(l.left, l.refusesSomething); i >= 0 {
-		l.trigger(l.left[i] + " left, which refused something")
-	}
-}
-
-// refetched tells the renderer that an instance refused its configuration. It reports
-// whether the renderer makes the configuration again without the fetched contents. The
-// renderer says so once, but it holds for all instances that refuse the configuration.
-func (l *Loop) refetched(v *validated, err error) bool {
-	l.refusing.Lock()
-	defer l.refusing.Unlock()
-	again := l.settled(v.rendered(), err)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if again {
-		l.refetch = v.id
-	}
-	return l.refetch == v.id
-}
-
-// hear quarantines what instances refused since the last reconciliation. It withdraws what
-// instances refused that left. The caller holds l.rendering.
-func (l *Loop) hear() (changes []quarantine.Change) {
-	l.mu.Lock()
-	reports, left := l.reports, l.left
-	l.reports, l.left = nil, nil
+	before, last := l.refused, l.state.Refused
+	l.state.Refused = refused
 	l.mu.Unlock()
-	for _, name := range left {
-		l.quarantine.Withdraw(name)
+	var added, gone, unheard []Refusal
+	about := map[Refusal]bool{}
+	for _, r := range refused {
+		recorded, was := before[r.still()]
+		if !was {
+			added = append(added, r)
+		}
+		if !recorded {
+			unheard = append(unheard, r)
+		}
+		now[r.still()], about[r.about()] = recorded, true
 	}
-	for _, r := range reports {
-		changes = append(changes, l.refuses(r)...)
+	for _, r := range last {
+		if _, once := before[r.still()]; once && !about[r.about()] {
+			delete(before, r.still())
+			r.More, r.Detail = 0, ""
+			gone = append(gone, r)
+		}
 	}
-	return changes
-}
-
-// refuses quarantines what an instance refuses, if that may help.
-func (l *Loop) refuses(r report) (changes []quarantine.Change) {
+	firsts := byResource(added, 3)
+	for i, a := range alikeWithFolded(firsts) {
+		eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: firsts[i], Alike: a})
+	}
+	told := map[Refusal]bool{}
+	for _, r := range byResource(unheard, 3) {
+		reason := map[bool]string{false: "Refused", true: "Warned"}[r.Warning]
+		told[Refusal{Resource: r.Resource, Warning: r.Warning}] = l.record(r.Object, eventWarning, reason, r.what())
+	}
+	for _, r := range unheard {
+		heard := told[Refusal{Resource: r.Resource, Warning: r.Warning}]
+		now[r.still()], l.allHeard = heard, l.allHeard && heard
+	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	w, name, newest := r.worker, r.worker.target.Name(), l.sched.newest
-	if l.workers[name] != w || !r.of.same(l.sched.instances[name].failed) || newest.objects == nil {
-		return nil // its last failure is another one
+	l.refused = now
+	l.mu.Unlock()
+	slices.SortFunc(gone, func(a, b Refusal) int {
+		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.Field, b.Field), strings.Compare(a.Reason, b.Reason))
+	})
+	firsts = byResource(gone, 1)
+	for i, a := range alikeWithFolded(firsts) {
+		eventbus.Publish(l.bus, ResourceAccepted{ID: id, Refusal: firsts[i], Alike: a})
 	}
-	fresh, known := l.fresh(name, r)
-	if e := l.sched.instances[name]; len(fresh) > 0 && e.failures == 1 && !e.want.same(r.of) {
-		return nil // it gets another configuration at once, which may be valid
-	}
-	moved := func(f refused) bool {
-		return !quarantine.Same(newest.objects.Get(f.key), f.version) && !r.of.same(newest)
-	}
-	if known || len(fresh) > 0 && !slices.ContainsFunc(fresh, func(f refused) bool { return !moved(f) }) {
-		return nil // it gets another configuration already
-	}
-	w.rounds++
-	if w.gaveUp = l.hopeless(r, fresh); w.gaveUp != "" {
-		if w.rounds == 1 && !l.refusesSomething(name) {
-			w.rounds = 0 // nothing is quarantined for it: it may report again
-		}
-		if !strings.Contains(w.public.Error, w.gaveUp) {
-			w.public.Error += " (" + w.gaveUp + ")"
-		}
-		l.quarantine.Withdraw(name)
-		return nil
-	}
-	took := l.sched.instances[name].took
-	for _, f := range fresh {
-		var good any
-		if took != nil && took.objects != nil {
-			good = took.objects.Get(f.key)
-		}
-		changes = append(changes, l.quarantine.Refuse(f.key, newest.objects.Get(f.key), good, f.fault, name, time.Now())...)
-	}
-	return changes
-}
-
-// refused is an object that an instance refuses.
-type refused struct {
-	key     rendering.Key
-	version any
-	fault   quarantine.Fault
-}
-
-// fresh returns the objects that a report names and that are not held back yet. known is true
-// if the report names only held ones. The caller holds l.mu.
-func (l *Loop) fresh(name string, r report) (fresh []refused, known bool) {
-	for _, f := range r.faults {
-		if !strings.HasPrefix(f.Message, name+": ") {
-			f.Message = name + ": " + f.Message
-		}
-		one := faultsOf(&ConfigError{Faults: []Fault{f}})[0]
-		for _, obj := range one.Objects {
-			key, _ := keyOf(obj)
-			if slices.Contains(r.of.without, key) {
-				continue // it was left out, which did not help
-			}
-			version := l.sched.newest.objects.Get(key)
-			if l.quarantine.Is(key) {
-				known = true
-				l.quarantine.AlsoRefuse(key, obj, name)
-			} else if version != nil && !slices.ContainsFunc(fresh, func(f refused) bool { return f.key == key }) {
-				if r.of.same(l.sched.newest) { // it may have another version, but the same text
-					obj = version
-				}
-				fresh = append(fresh, refused{key, obj, one})
-			}
-			break
-		}
-	}
-	return fresh, known && len(fresh) == 0
-}
-
-// hopeless says why quarantining more for an instance would not help, "" if it may help. The
-// caller holds l.mu.
-func (l *Loop) hopeless(r report, fresh []refused) string {
-	name, held := r.worker.target.Name(), 0
-	for _, h := range l.quarantine.All() {
-		if slices.Contains(h.Instances, name) {
-			held++
-		}
-	}
-	switch {
-	case len(fresh) == 0:
-		return "the instance refuses the configuration without all resources of that line, too: look at the template"
-	case r.worker.rounds > l.opts.QuarantineTries || held+len(fresh) > l.opts.QuarantineTries:
-		return "the instance refuses more resources than the controller may quarantine at once"
-	}
-	for _, f := range fresh {
-		if !l.hasOther(f.key.Kind, fresh) {
-			return fmt.Sprintf("%s is refused for every %s: correct the template", f.fault.About.(Fault).Template, f.key.Kind)
-		}
-	}
-	return ""
-}
-
-// hasOther reports whether the configuration has an object of a kind that is not refused.
-func (l *Loop) hasOther(kind string, fresh []refused) bool {
-	for obj := range l.sched.newest.objects.All() {
-		if key, ok := keyOf(obj); ok && key.Kind == kind && !l.quarantine.Is(key) && !slices.ContainsFunc(fresh, func(f refused) bool { return f.key == key }) {
-			return true
-		}
-	}
-	return false
-}
-
-// withName returns a sorted list that contains a name.
-func withName(list []string, name string) []string {
-	if slices.Contains(list, name) {
-		return list
-	}
-	list = append(slices.Clone(list), name)
-	slices.Sort(list)
-	return list
-}
-
-// explain finds what wrote the line that an instance refused, and for which resource. It
-// returns any other error unchanged, and so one without a line.
-func (l *Loop) explain(ctx context.Context, v *validated, err error) error {
-	if !errors.Is(err, dataplane.ErrInvalid) && !errors.Is(err, dataplane.ErrReload) && !errors.Is(err, dataplane.ErrUnsupported) {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.live.Load().RenderTimeout)
-	defer cancel()
-	if e := v.rendered().Explain(ctx, "deploy", err); len(e.Faults) > 0 {
-		return e
-	}
-	return err
 }
