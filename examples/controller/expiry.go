@@ -21,7 +21,7 @@ func (c *controller) expiryMetric() prometheus.Collector {
 	})
 }
 
-// followCertificates triggers a render when a date comes at which a certificate changes
+// followCertificates triggers a render when a date comes at which a host is free, or a certificate changes
 // its state or is replaced by another. No event tells of dates. It asks the clock each
 // second, since a timer does not follow a clock that is set.
 func (c *controller) followCertificates(ctx context.Context) error {
@@ -35,7 +35,7 @@ func (c *controller) followCertificates(ctx context.Context) error {
 		}
 		if r := c.routes.Load(); r != asked && !r.Next.IsZero() && !time.Now().Before(r.Next) {
 			asked = r
-			c.loop.Trigger("the date of a certificate has come")
+			c.loop.Trigger("a date of a certificate or of a host has come")
 		}
 	}
 }

@@ -45,7 +45,7 @@ type config struct {
 	allowEndpoints, trustProxies []netip.Prefix
 	opaqueSecrets                bool
 	expiryWarning                time.Duration
-	longestTimeout               time.Duration
+	longestTimeout, hostGrace    time.Duration
 }
 
 // parseFlags reads the flags. It refuses bad combinations before anything starts.
@@ -81,6 +81,7 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default "+usualWarning()+")")
+	fs.DurationVar(&c.hostGrace, "host-grace", claims.UsualGrace, "how long a namespace keeps a host that it claims no longer, while another namespace asks for it; 0: not at all")
 	fs.DurationVar(&c.longestTimeout, "longest-timeout", annotation.UsualTimeout, "the longest timeout that annotations set; a longer one is cut, and its Ingress or Service says so")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -112,6 +113,7 @@ func (c *config) check(folder bool) {
 	f.CheckAbove("expiry-warning", c.expiryWarning)
 	f.Check("hard-stop-after", c.hardStopAfter >= time.Second, "1s or more, such as 30m")
 	f.Check("longest-timeout", c.longestTimeout >= time.Second && c.longestTimeout <= annotation.MaxDuration, "1s to 480h")
+	f.Check("host-grace", c.hostGrace >= 0, "0 or more, such as 5m")
 	f.Check("demo-port", c.demoPort > 0 && c.demoPort < 65535, "a port from 1 to 65534")
 	f.Check("maxconn", c.maxConn >= 0, "0 or more")
 	f.Check("slots", c.spareSlots >= 0 && c.spareSlots <= maxSlots, "a number from 0 to 10000")

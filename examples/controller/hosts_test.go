@@ -78,7 +78,7 @@ func TestHostsStayWithTheirNamespace(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(filepath.Dir(dir), 0o711)) // haproxy runs under an account of its own
 	state := filepath.Join(dir, "s")
-	d := startDemo(t, "-local", state)
+	d := startDemo(t, "-local", state, "-host-grace", "1s")
 	const evil, acme = "127.0.0.29:18080", "/.well-known/acme-challenge/x"
 	d.certify("wild")
 	d.certify("aaa")
@@ -113,7 +113,7 @@ func TestHostsStayWithTheirNamespace(t *testing.T) {
 	check(t)
 	d.stop()
 	t.Run("after a restart", func(t *testing.T) {
-		d.start("-local", state)
+		d.start("-local", state, "-host-grace", "1s")
 		check(t)
 		d.edit("wild.yaml", func(s string) string { return strings.Replace(s, "*.demo.test", "*.other.test", 1) }) // it waits for the name, too
 		d.edit("blog.yaml", func(string) string { return "# none\n" })

@@ -74,7 +74,7 @@ func (c *controller) newModel(previous *dataplane.Config) {
 		Operator:  derive.NewInput[struct{}, *ingress.Operator](g, "operator"),
 		Addresses: derive.NewInput[struct{}, *endpoints.Addresses](g, "addresses"),
 	}, ingress.Options{
-		Limits: c.cfg.limits, Shared: c.cfg.sharedHosts, SpareServers: c.cfg.spareSlots, ExpiryWarning: c.cfg.expiryWarning, AnyTime: c.ofCase,
+		Limits: c.cfg.limits, Shared: c.cfg.sharedHosts, HostGrace: c.cfg.hostGrace, SpareServers: c.cfg.spareSlots, ExpiryWarning: c.cfg.expiryWarning, AnyTime: c.ofCase,
 		Annotations: annotation.Reader{LongestTimeout: c.cfg.longestTimeout},
 	}, previous)
 	c.feed = feed

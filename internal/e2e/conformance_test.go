@@ -26,7 +26,7 @@ import (
 func TestConformance(t *testing.T) {
 	startBackends(t, backendPort)
 	startBackends(t, backendPort+1)
-	c, certs := startController(t, options{args: []string{"-min-interval", "100ms", "-publish-address", "203.0.113.10"}}), newCertificates(t)
+	c, certs := startController(t, options{args: []string{"-min-interval", "100ms", "-publish-address", "203.0.113.10", "-host-grace", "1s"}}), newCertificates(t)
 	files, err := filepath.Glob("testdata/conformance/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no chapters: ", err)

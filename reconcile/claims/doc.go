@@ -4,6 +4,7 @@
 //
 //   - A host belongs to the namespace that claimed it first. The namespace keeps it while one
 //     of its objects claims it, also when that is not the object that claimed it first.
+//   - A namespace that claims it no longer keeps it for a grace period while others ask for it.
 //   - A wildcard such as *.shop.test includes all names below it that are free.
 //   - If several namespaces claim a free host at once, the older object gets it.
 //   - [AnyHost] stands for requests that no other host matches. It is claimed like a host.

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 )
@@ -22,6 +23,10 @@ type HostOptions struct {
 	// counts for hosts without an owner. After the first commit it must return "", so that a
 	// namespace does not get back what it gave up. Nil: there was no earlier process.
 	Earlier func(host string) (namespace string)
+
+	// Grace is how long a namespace keeps a host that only others claim by now. Zero: not at all.
+	// A controller takes [UsualGrace].
+	Grace time.Duration
 }
 
 // Hosts are the owners of hosts. They belong to the goroutine of their graph.
@@ -51,7 +56,7 @@ func NewHosts[K comparable, V any](g *derive.Graph, from *derive.Collection[K, V
 		}
 	}, Claimant.Compare)
 	h.deriveWildcards(g, byHost)
-	h.Owners = derive.Each("owners", byHost, h.owner)
+	h.Owners = derive.Each("owners", derive.Each("tenures", byHost, h.tenure), ownerOf)
 	return h
 }
 
@@ -90,20 +95,24 @@ func isNamespace(name string) bool {
 	return name != ""
 }
 
-// owner finds the namespace of a host.
-func (h *Hosts) owner(at *derive.Reads, host string, claims []Claimant, was string) (string, bool) {
+// tenure finds the namespace of a host.
+func (h *Hosts) tenure(at *derive.Reads, host string, claims []Claimant, was tenure) (tenure, bool) {
 	if strings.HasPrefix(host, "*.") {
 		w, ok := h.wildcards.Get(at, host)
-		return w.owner, ok
+		return tenure{owner: w.owner}, ok
 	}
 	if h.IsShared(host) {
-		return AllNamespaces, true
+		return tenure{owner: AllNamespaces}, true
 	}
-	first, _, ok := firstClaim(claims, h.orEarlier(was, host), func(claim Claimant) bool {
+	last := h.orEarlier(was.owner, host)
+	first, kept, ok := firstClaim(claims, last, func(claim Claimant) bool {
 		above := h.above(at, host, func(w *wildcard) bool { return w.stands(claim) })
 		return host != AnyHost && above.covers(claim)
 	})
-	return first.Namespace, ok
+	if still, keeps := h.keeps(at, last, kept, was.gone); keeps {
+		return still, true
+	}
+	return tenure{owner: first.Namespace}, ok
 }
 
 // orEarlier returns the owner that an earlier process had, if there is none by now.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +19,7 @@ import (
 type world struct {
 	t      *testing.T
 	shared []string
+	grace  time.Duration
 	g      *derive.Graph
 	routes *derive.Input[string, *route]
 	hosts  *claims.Hosts
@@ -34,7 +37,7 @@ func (w *world) start(earlier map[string]string) {
 	w.g, w.earlier = derive.New(), earlier
 	w.routes = derive.NewInput[string, *route](w.g, "routes")
 	w.hosts = claims.NewHosts(w.g, w.routes.Collection, claimsOf, claims.HostOptions{
-		Shared: w.shared, Earlier: func(host string) string { return w.earlier[host] },
+		Shared: w.shared, Grace: w.grace, Earlier: func(host string) string { return w.earlier[host] },
 	})
 	w.list = w.hosts.List(func(*derive.Reads, string) bool { return false })
 	for name, r := range all {
@@ -58,6 +61,47 @@ func (w *world) owners() map[string]string {
 	require.NoError(w.t, w.g.Commit())
 	w.earlier = nil
 	return maps.Collect(w.hosts.Owners.All())
+}
+
+// TestGrace: an owner whose object is replaced keeps its hosts from claims that were refused so far,
+// also over a restart, and not for longer than the grace period.
+func TestGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{t: t, grace: claims.UsualGrace}
+		w.start(nil)
+		hosts := []string{"x.test", "*.y.test", claims.AnyHost}
+		of := func(namespace string) map[string]string {
+			return map[string]string{"x.test": namespace, "*.y.test": namespace, "*": namespace}
+		}
+		shop, evil := newRoute("shop", "web", 5, hosts...), newRoute("evil", "web", 1, append(hosts, "a.y.test")...)
+		w.set(shop)
+		require.Equal(t, of("shop"), w.owners())
+		w.set(evil)
+		require.Equal(t, of("shop"), w.owners())
+		require.Zero(t, w.g.Next(), "nothing waits while the owner claims them")
+
+		for range 2 { // the second time begins anew
+			w.del("shop/web")
+			require.Equal(t, of("shop"), w.owners())
+			require.Contains(t, w.hosts.NotOwned(nil, "a.y.test", "evil"), "belongs to namespace shop with *.y.test")
+			require.Equal(t, claims.UsualGrace, time.Until(w.g.Next()))
+			time.Sleep(claims.UsualGrace - time.Second)
+			require.Equal(t, of("shop"), w.owners())
+			w.set(shop)
+			require.Equal(t, of("shop"), w.owners())
+			require.Zero(t, w.g.Next())
+		}
+		w.del("shop/web")
+		w.start(of("shop"))
+		require.Equal(t, of("shop"), w.owners(), "after a restart")
+		time.Sleep(claims.UsualGrace)
+		want := of("evil")
+		want["a.y.test"] = "evil"
+		require.Equal(t, want, w.owners())
+		require.Zero(t, w.g.Next())
+		w.del("evil/web")
+		require.Empty(t, w.owners(), "a host that nobody claims is free")
+	})
 }
 
 // TestOwnersKeepTheirHosts: an older object, or one that claims a wildcard above, takes

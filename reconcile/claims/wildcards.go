@@ -3,6 +3,7 @@ package claims
 import (
 	"cmp"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 )
@@ -14,6 +15,7 @@ type wildcard struct {
 	by     Claimant // the claim that won
 	kept   bool     // it was the owner before
 	shared bool
+	gone   time.Time // of the tenure
 }
 
 // covers reports whether a wildcard takes a name below it from a claim.
@@ -79,8 +81,13 @@ func (h *Hosts) settle(at *derive.Reads, was map[string]wildcard) map[string]wil
 		})
 		if h.IsShared(c.host) {
 			now[c.host] = wildcard{host: c.host, owner: AllNamespaces, by: c.claims[0], shared: true}
-		} else if ok {
+			continue
+		}
+		if ok {
 			now[c.host] = wildcard{host: c.host, owner: by.Namespace, by: by, kept: kept}
+		}
+		if still, keeps := h.keeps(at, last, kept, was[c.host].gone); keeps {
+			now[c.host] = wildcard{host: c.host, owner: last, kept: true, gone: still.gone}
 		}
 	}
 	return now

@@ -18,7 +18,7 @@ func (m *Model) deriveHosts() {
 	claimants := derive.Merge("claimants", m.mine, derive.Each("quarantined claimants", renamed, first[Name, *networkingv1.Ingress]))
 	m.hosts = claims.NewHosts(m.graph, claimants, func(_ Name, ing *networkingv1.Ingress) (claims.Claimant, iter.Seq[string]) {
 		return claimantOf(ing), hostsOf(ing)
-	}, claims.HostOptions{Shared: m.Shared, Earlier: func(host string) string { return m.earlier.owners[host] }})
+	}, claims.HostOptions{Shared: m.Shared, Grace: m.HostGrace, Earlier: func(host string) string { return m.earlier.owners[host] }})
 }
 
 // oursOut keeps the quarantined Ingresses of our classes.

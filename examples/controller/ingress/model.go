@@ -46,6 +46,10 @@ type Options struct {
 	// demo.test, and "*" for all hosts.
 	Shared []string
 
+	// HostGrace is how long a namespace keeps a host that only others claim by now; zero: not
+	// at all.
+	HostGrace time.Duration
+
 	// SpareServers rounds the number of servers up to a multiple, by disabled spare ones.
 	// A Dataplane API cannot add a server to a running HAProxy, but it can give a spare
 	// one an address. Zero means no spare ones.

@@ -238,7 +238,7 @@ func TestLargestValues(t *testing.T) {
 		nginx + "enable-cors": "true", nginx + "cors-allow-origin": repeat(annotation.MaxOrigins, "https://*.o%d.test"), nginx + "cors-allow-headers": repeat(annotation.MaxHeaders, strings.Repeat("h", 90)+"%d"), nginx + "cors-max-age": "10000000",
 		nginx + "limit-rpm": "1000000", nginx + "limit-connections": "1000000", tech + "rate-limit-requests": "1000000", tech + "rate-limit-period": "20d", tech + "rate-limit-size": "1m",
 		nginx + "app-root": long, nginx + "x-forwarded-prefix": long, nginx + "rewrite-target": long, nginx + "proxy-body-size": "1024g",
-		tech + "timeout-connect": "20d", tech + "timeout-server": "20d", tech + "timeout-queue": "20d", tech + "timeout-tunnel": "20d", tech + "timeout-check": "20d", tech + "check": "true", tech + "check-interval": "20d", tech + "check-http": long,
+		tech + "timeout-connect": "1h", tech + "timeout-server": "1h", tech + "timeout-queue": "1h", tech + "timeout-tunnel": "1h", tech + "timeout-check": "1h", tech + "check": "true", tech + "check-interval": "20d", tech + "check-http": long,
 		tech + "request-set-header": repeat(annotation.MaxHeaders, "X-A%d "+strings.ReplaceAll(text, "%", "%%")), tech + "pod-maxconn": "1000000", nginx + "affinity": "cookie", nginx + "session-cookie-max-age": fmt.Sprint(1 << 30), tech + "load-balance": "hdr(" + strings.Repeat("h", 100) + ")",
 	}
 	redirect := map[string]string{nginx + "permanent-redirect": "https://x.test/" + strings.Repeat("%41", annotation.MaxText/3-8)}

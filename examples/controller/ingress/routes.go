@@ -42,7 +42,7 @@ type Routes struct {
 	Refused            []reconcile.Refusal
 
 	Expiry time.Time // the earliest end of a certificate in use; zero: none is in use
-	Next   time.Time // when to call [Model.Routes] again because of the dates of certificates; zero: never
+	Next   time.Time // when to call [Model.Routes] again because of dates of certificates and hosts; zero: never
 
 	items map[string]items // the lists for templates, by name
 }
