@@ -138,10 +138,10 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context)) erro
 		return errors.New("k8swatch: Election.Run: lead is missing: want the work of a term")
 	}
 	e.wake = make(chan struct{}, 1)
-	var telling sync.WaitGroup
-	defer telling.Wait()
+	var notifying sync.WaitGroup
+	defer notifying.Wait()
 	defer close(e.wake)
-	telling.Go(e.tell)
+	notifying.Go(e.notify)
 	ctx = klog.NewContext(ctx, logr.Discard())
 	for ctx.Err() == nil {
 		if err := e.stand(ctx, lead); err != nil {
@@ -214,7 +214,7 @@ func (e *Election) observed(identity string) {
 }
 
 // tell calls OnLeader until wake is closed. Renewals do not wait for it.
-func (e *Election) tell() {
+func (e *Election) notify() {
 	for range e.wake {
 		e.mu.Lock()
 		news := e.news

@@ -84,7 +84,7 @@ type Folder struct {
 	copies     *manifest.Copies
 	uncopied   map[string]bool // files whose copy must be replaced
 	unknown    Effect          // effect of errors in files without a good version
-	told       []error
+	reported   []error
 
 	mu     sync.Mutex
 	errors []error       // current errors
@@ -200,7 +200,7 @@ func (f *Folder) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("k8swatch: manifests: %w", err)
 	}
-	f.tell() // errors for watchers that were made since NewFolder
+	f.notify() // errors for watchers that were made since NewFolder
 	watch.Run(ctx, f.settle, func(settled bool) { _ = f.look(settled) })
 	return nil
 }
@@ -280,7 +280,7 @@ func (f *Folder) conclude() {
 	close(f.looked)
 	f.looked = make(chan struct{})
 	f.mu.Unlock()
-	f.tell()
+	f.notify()
 }
 
 // keepCopies replaces the copies of changed files. The next look tries failed ones again.
@@ -339,7 +339,7 @@ func (f *Folder) show() (conflicts []error) {
 	types := memapi.Types{Own: f.types.Own}
 	for _, file := range f.files {
 		for _, m := range file.good {
-			types.Tell(m.Object)
+			types.Learn(m.Object)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
@@ -371,7 +371,7 @@ func (f *Folder) show() (conflicts []error) {
 	}
 	f.shown = want
 	f.mu.Lock()
-	f.kinds, f.types.Told = kinds, types.Told
+	f.kinds, f.types.Learned = kinds, types.Learned
 	f.mu.Unlock()
 	return conflicts
 }

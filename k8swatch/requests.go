@@ -115,14 +115,14 @@ func attempt[T any](r *requests, verb string, again func(error) bool, request fu
 // awaitAnswer marks the watcher as failing after a second, unless answered is called
 // before: a hanging connection takes long to fail.
 func (r *requests) awaitAnswer(verb string) (answered func()) {
-	told := make(chan struct{})
+	reported := make(chan struct{})
 	t := time.AfterFunc(overdue, func() {
 		r.health.failed(verb, errNoAnswer)
-		close(told)
+		close(reported)
 	})
 	return func() {
 		if !t.Stop() {
-			<-told
+			<-reported
 		}
 	}
 }

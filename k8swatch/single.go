@@ -58,9 +58,9 @@ type Single[T Object] struct {
 	status          *jsonpath.Bound // nil where the type has no status
 
 	// Only the notifier of the watcher uses these.
-	told   Object
-	called bool // OnChange has succeeded once
-	failed bool // the last call failed
+	reported Object
+	called   bool // OnChange has succeeded once
+	failed   bool // the last call failed
 
 	forced atomic.Bool // call OnChange in any case
 }
@@ -98,7 +98,7 @@ func NewSingle[T Object](src Source, gvr schema.GroupVersionResource, namespace,
 		Logger:        logger(opts.Logger).With("object", namespace+"/"+name),
 	}
 	if opts.OnChange != nil {
-		o.OnChange = func(ctx context.Context, _ Changes) error { return s.tell(ctx) }
+		o.OnChange = func(ctx context.Context, _ Changes) error { return s.notify(ctx) }
 		o.MaxChanges, o.OnSyncComplete = -1, func(int) { s.watcher.notify.force() } // OnChange also learns that there is no object
 	}
 	if s.watcher, err = New(src, gvr, o); err != nil {
@@ -157,7 +157,7 @@ func (s *Single[T]) ForceSync() {
 
 // tell calls OnChange until it knows the current state. It compares that with the state
 // of the last call, so that it queues nothing and delivers nothing twice.
-func (s *Single[T]) tell(ctx context.Context) error {
+func (s *Single[T]) notify(ctx context.Context) error {
 	for s.watcher.Synced() && ctx.Err() == nil {
 		forced := s.forced.Swap(false)
 		c, next, changed := s.next()
@@ -170,7 +170,7 @@ func (s *Single[T]) tell(ctx context.Context) error {
 		if err := s.opts.OnChange(ctx, c); err != nil {
 			return err
 		}
-		s.told, s.called, s.failed = next, true, false
+		s.reported, s.called, s.failed = next, true, false
 	}
 	return nil
 }
@@ -180,15 +180,15 @@ func (s *Single[T]) next() (c SingleChange[T], next Object, changed bool) {
 	now, ok := s.Get()
 	c.Initial = !s.called
 	switch {
-	case !ok || s.told != nil && s.told.GetUID() != now.GetUID():
+	case !ok || s.reported != nil && s.reported.GetUID() != now.GetUID():
 		c.Deleted = true // the next call delivers the new object
-		return c, nil, c.Initial || s.told != nil
-	case s.told == nil:
+		return c, nil, c.Initial || s.reported != nil
+	case s.reported == nil:
 		c.Object, c.Created = now, true
 		return c, now, true
 	}
 	c.Object = now
-	return c, now, s.told.GetResourceVersion() != now.GetResourceVersion() && !s.same(s.told, now)
+	return c, now, s.reported.GetResourceVersion() != now.GetResourceVersion() && !s.same(s.reported, now)
 }
 
 // same reports whether two versions of the object are equal, apart from the resource

@@ -153,7 +153,7 @@ func NewStatic(objs ...runtime.Object) (*Static, error) {
 	var errs []error
 	for _, obj := range objs {
 		if !isNil(obj) {
-			s.types.Tell(obj)
+			s.types.Learn(obj)
 		}
 	}
 	for i, obj := range objs {
@@ -274,11 +274,11 @@ func (f *Folder) Errors() []error {
 }
 
 // tell calls OnError for new errors.
-func (f *Folder) tell() {
-	all, told := f.Errors(), f.told
-	f.told = all
+func (f *Folder) notify() {
+	all, reported := f.Errors(), f.reported
+	f.reported = all
 	for _, err := range all {
-		if !slices.ContainsFunc(told, func(old error) bool { return old.Error() == err.Error() }) {
+		if !slices.ContainsFunc(reported, func(old error) bool { return old.Error() == err.Error() }) {
 			f.onError(err)
 		}
 	}

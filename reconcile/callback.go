@@ -30,7 +30,7 @@ func (l *Loop) calledBack(name string, err error) {
 }
 
 // tellDeployed calls Deployed of the newest render that made a configuration.
-func (l *Loop) tellDeployed(v *validated, term uint64) {
+func (l *Loop) publishDeployed(v *validated, term uint64) {
 	l.mu.Lock()
 	if newest := l.sched.newest; v.same(newest) {
 		v = newest

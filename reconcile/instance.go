@@ -18,7 +18,7 @@ type worker struct {
 	target Target
 	born   uint64        // number of the instance in the schedule
 	wake   chan struct{} // of size 1
-	told   chan struct{} // of size 1: the target has something to store; nil if it stores at once
+	stored chan struct{} // of size 1: the target has something to store; nil if it stores at once
 	stop   context.CancelFunc
 	single bool // Once made it: a call is not repeated
 
@@ -50,7 +50,7 @@ func (w *worker) poke() {
 func (w *worker) run(ctx context.Context) {
 	if target, ok := w.target.(storer); ok {
 		var storing sync.WaitGroup
-		w.told = make(chan struct{}, 1)
+		w.stored = make(chan struct{}, 1)
 		unhurried, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
 		storing.Go(func() { w.store(ctx, unhurried, target) })
@@ -103,7 +103,7 @@ const (
 func (w *worker) store(ctx, unhurried context.Context, target storer) {
 	for ctx.Err() == nil {
 		select {
-		case <-w.told:
+		case <-w.stored:
 			w.storeNow(unhurried, target)
 			sleepUntil(ctx, time.Now().Add(storeInterval))
 		case <-ctx.Done():
@@ -213,9 +213,9 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	case err != nil:
 		return w.failed(ctx, c, result, err, start)
 	}
-	if result.Pending && w.told != nil {
+	if result.Pending && w.stored != nil {
 		select {
-		case w.told <- struct{}{}:
+		case w.stored <- struct{}{}:
 		default:
 		}
 	}
@@ -226,7 +226,7 @@ func (w *worker) deploy(ctx context.Context, c call, start time.Time) Outcome {
 	}
 	l.settled(c.want.rendered(), nil)
 	w.deployed(c, result, start)
-	l.tellDeployed(c.want, c.term)
+	l.publishDeployed(c.want, c.term)
 	return Outcome{Plan: result.Plan, Result: result}
 }
 
@@ -364,13 +364,13 @@ func (w *worker) ended(c call, o outcome, show func(p *InstanceState, e *instanc
 	if show != nil {
 		show(&w.public, l.sched.instances[c.instance], now)
 	}
-	l.tellRollout(nil)
+	l.publishRollout(nil)
 	return true
 }
 
 // sync brings the target to the configuration of a call, if this process leads.
 func (w *worker) sync(ctx context.Context, c call, options ...dataplane.SyncOption) (result *dataplane.Result, err error) {
-	if w.told != nil {
+	if w.stored != nil {
 		options = append(options, dataplane.StoreLater())
 	}
 	err = w.call(ctx, c, func(ctx context.Context) (err error) {

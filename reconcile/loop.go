@@ -44,26 +44,26 @@ type Loop struct {
 	callbacks sync.Mutex     // guards panics
 	panics    map[string]int // of callbacks, in a row
 
-	refusing   sync.Mutex    // one refusal at a time goes to the renderer
-	rendering  sync.Mutex    // one render at a time: Run, Once and Preview share the renderer
-	lastID     uint64        // guarded by rendering, like the fields below
-	term       uint64        // the newest whose BeginTerm returned before the current reconciliation
-	attempts   int           // renders and validations of the current reconciliation
-	failures   int           // reconciliations that failed, in a row
-	longest    time.Duration // longest validation of a valid configuration
-	rendered   time.Duration // time of the last valid render
-	took       time.Duration // with its validation
-	reported   []Refusal     // refusals of the last render that was reported
-	allHeard   bool          // the Recorder has all of these
-	view       View
-	quarantine *quarantine.Quarantine
-	recorded   map[rendering.Key]bool // quarantined objects that the Recorder has
-	untold     []quarantine.Change    // that the next event tells
-	toldAt     time.Time
-	tellEvery  time.Duration // see tellTogether
-	hung       time.Time     // when something was tried last that hung before
-	gaveUp     *attempt      // for which a search found no resource at fault
-	gaveUpAs   string        // and why it found none
+	refusing     sync.Mutex    // one refusal at a time goes to the renderer
+	rendering    sync.Mutex    // one render at a time: Run, Once and Preview share the renderer
+	lastID       uint64        // guarded by rendering, like the fields below
+	term         uint64        // the newest whose BeginTerm returned before the current reconciliation
+	attempts     int           // renders and validations of the current reconciliation
+	failures     int           // reconciliations that failed, in a row
+	longest      time.Duration // longest validation of a valid configuration
+	rendered     time.Duration // time of the last valid render
+	took         time.Duration // with its validation
+	reported     []Refusal     // refusals of the last render that was reported
+	allRecorded  bool          // the Recorder has all of these
+	view         View
+	quarantine   *quarantine.Quarantine
+	recorded     map[rendering.Key]bool // quarantined objects that the Recorder has
+	unpublished  []quarantine.Change    // that the next event tells
+	publishedAt  time.Time
+	publishEvery time.Duration // see publishTogether
+	hung         time.Time     // when something was tried last that hung before
+	gaveUp       *attempt      // for which a search found no resource at fault
+	gaveUpAs     string        // and why it found none
 }
 
 // New makes a loop that waits for Run, Once or Preview.

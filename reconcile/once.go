@@ -29,7 +29,7 @@ type Outcome struct {
 // time.
 func (l *Loop) Once(ctx context.Context) ([]Outcome, error) {
 	return l.alone(ctx, func(t Target, v *validated) Outcome {
-		o := l.hire(t).once(ctx)
+		o := l.addWorkerOf(t).once(ctx)
 		if o.Err != nil && ctx.Err() != nil {
 			o.Err = fmt.Errorf("ended before revision %s was deployed: %w", phrase.Short(v.config.Hash()), o.Err)
 		}
@@ -96,9 +96,9 @@ func (l *Loop) alone(ctx context.Context, do func(Target, *validated) Outcome) (
 	return outcomes, errors.Join(errs...)
 }
 
-// hire returns the worker of a target, ready to be called at once. It reuses the worker of
+// addWorkerOf returns the worker of a target, ready to be called at once. It reuses the worker of
 // an earlier Once, which knows how often the target failed.
-func (l *Loop) hire(t Target) *worker {
+func (l *Loop) addWorkerOf(t Target) *worker {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := l.workers[t.Name()]

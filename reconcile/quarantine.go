@@ -125,11 +125,11 @@ func (l *Loop) takeRelease() {
 	}
 }
 
-// tellQuarantine publishes what entered quarantine and left it, and shows what is in it. The
+// publishQuarantine publishes what entered quarantine and left it, and shows what is in it. The
 // caller holds l.rendering.
-func (l *Loop) tellQuarantine(id uint64, changes []quarantine.Change) {
-	changes = append(l.untold, changes...)
-	l.untold, l.toldAt = nil, time.Now()
+func (l *Loop) publishQuarantine(id uint64, changes []quarantine.Change) {
+	changes = append(l.unpublished, changes...)
+	l.unpublished, l.publishedAt = nil, time.Now()
 	var entered []Quarantined
 	for _, c := range changes {
 		if c.Reason == "" {
@@ -163,22 +163,22 @@ func (l *Loop) tellQuarantine(id uint64, changes []quarantine.Change) {
 	l.showQuarantine()
 }
 
-// tellTogether is tellQuarantine for a trial. If another one follows at once, they are told
+// publishTogether is tellQuarantine for a trial. If another one follows at once, they are told
 // together, after three seconds and then less and less often: many bad objects make few lines.
-func (l *Loop) tellTogether(id uint64, changes []quarantine.Change) {
+func (l *Loop) publishTogether(id uint64, changes []quarantine.Change) {
 	now, next := time.Now(), l.quarantine.Next()
 	follows := len(l.wake) == 0 && !next.IsZero() && !next.After(now)
 	switch {
 	case !follows:
-		l.tellEvery = 0
-	case now.Sub(l.toldAt) < max(l.tellEvery, 3*time.Second):
-		l.untold = append(l.untold, changes...)
+		l.publishEvery = 0
+	case now.Sub(l.publishedAt) < max(l.publishEvery, 3*time.Second):
+		l.unpublished = append(l.unpublished, changes...)
 		l.showQuarantine()
 		return
 	default:
-		l.tellEvery = min(2*max(l.tellEvery, 3*time.Second), time.Minute)
+		l.publishEvery = min(2*max(l.publishEvery, 3*time.Second), time.Minute)
 	}
-	l.tellQuarantine(id, changes)
+	l.publishQuarantine(id, changes)
 }
 
 // showQuarantine updates the public copy, and tells the Recorder what is new.

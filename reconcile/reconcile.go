@@ -29,9 +29,9 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	}
 	id, start := l.begin(reasons)
 
-	heard := l.hear()
+	recorded := l.collectRefusals()
 	l.takeRelease()
-	v, err = l.renderAndValidate(ctx, id, heard)
+	v, err = l.renderAndValidate(ctx, id, recorded)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, false, ctx.Err() // the loop ends: nothing failed
@@ -68,12 +68,12 @@ func (l *Loop) complete(v *validated, reasons []string, start time.Time) (unchan
 	unchanged = l.accept(v)
 	eventbus.Publish(l.bus, ReconciliationCompleted{ID: v.id, Hash: v.config.Hash(), Unchanged: unchanged, Took: time.Since(start),
 		Reasons: reasons, Rendered: v.made, Attempts: l.attempts, HeldBack: v.heldBack, Failures: l.failures})
-	l.tellRollout(nil)
+	l.publishRollout(nil)
 	term, newest := l.deployedIn(), l.sched.newest
 	l.mu.Unlock() // the workers see it only now
 	l.failures = 0
 	if unchanged && term != 0 {
-		l.tellDeployed(newest, term)
+		l.publishDeployed(newest, term)
 	}
 	if !l.leading() { // another process deploys it, so no deployment here settles it
 		l.settled(v.rendered(), nil)
@@ -92,7 +92,7 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, objects: v.objects, at: newest.at, without: v.without, deployed: v.deployed})
 		return true
 	}
-	l.tellRollout(v)
+	l.publishRollout(v)
 	l.sched.accepted(v)
 	l.rolling, l.rolls = v, time.Now()
 	for name, w := range l.workers {

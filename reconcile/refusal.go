@@ -184,10 +184,10 @@ func alikeWithFolded(refused []Refusal) []Alike {
 
 // reportRefusals publishes new refusals and those that ended, one event for each resource.
 func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
-	if slices.Equal(refused, l.reported) && (l.allHeard || l.opts.Recorder == nil) {
+	if slices.Equal(refused, l.reported) && (l.allRecorded || l.opts.Recorder == nil) {
 		return
 	}
-	l.reported, l.allHeard = slices.Clone(refused), true
+	l.reported, l.allRecorded = slices.Clone(refused), true
 	refused = fold(refused)
 	now := make(map[Refusal]bool, len(refused))
 	l.mu.Lock()
@@ -217,14 +217,14 @@ func (l *Loop) reportRefusals(id uint64, refused []Refusal) {
 	for i, a := range alikeWithFolded(firsts) {
 		eventbus.Publish(l.bus, ResourceRefused{ID: id, Refusal: firsts[i], Alike: a})
 	}
-	told := map[Refusal]bool{}
+	stored := map[Refusal]bool{}
 	for _, r := range byResource(unheard, 3) {
 		reason := map[bool]string{false: "Refused", true: "Warned"}[r.Warning]
-		told[Refusal{Resource: r.Resource, Warning: r.Warning}] = l.record(r.Object, eventWarning, reason, r.what())
+		stored[Refusal{Resource: r.Resource, Warning: r.Warning}] = l.record(r.Object, eventWarning, reason, r.what())
 	}
 	for _, r := range unheard {
-		heard := told[Refusal{Resource: r.Resource, Warning: r.Warning}]
-		now[r.still()], l.allHeard = heard, l.allHeard && heard
+		recorded := stored[Refusal{Resource: r.Resource, Warning: r.Warning}]
+		now[r.still()], l.allRecorded = recorded, l.allRecorded && recorded
 	}
 	l.mu.Lock()
 	l.refused = now

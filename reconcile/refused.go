@@ -97,7 +97,7 @@ func (l *Loop) refetched(v *validated, err error) bool {
 
 // hear quarantines what instances refused since the last reconciliation. It withdraws what
 // instances refused that left. The caller holds l.rendering.
-func (l *Loop) hear() (changes []quarantine.Change) {
+func (l *Loop) collectRefusals() (changes []quarantine.Change) {
 	l.mu.Lock()
 	reports, left := l.reports, l.left
 	l.reports, l.left = nil, nil

@@ -7,10 +7,10 @@ import (
 	"github.com/hapticsdk/haptic/internal/phrase"
 )
 
-// tellRollout publishes [DeploymentCompleted] for the rolling revision. It does so once each
+// publishRollout publishes [DeploymentCompleted] for the rolling revision. It does so once each
 // instance has it or failed on it, or when another revision takes its place. The caller
 // holds l.mu.
-func (l *Loop) tellRollout(successor *validated) {
+func (l *Loop) publishRollout(successor *validated) {
 	v := l.rolling
 	if v == nil || !l.sched.leading || len(l.targets) == 0 {
 		return
@@ -36,7 +36,7 @@ func (l *Loop) tellRollout(successor *validated) {
 
 // tellUnfinished publishes, at the end of the loop, which instances lack the newest revision
 // and why, if this process led. The caller holds l.mu.
-func (l *Loop) tellUnfinished(led bool, now time.Time) {
+func (l *Loop) publishUnfinished(led bool, now time.Time) {
 	v := l.sched.newest
 	if v == nil || !led {
 		return

@@ -35,7 +35,7 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64, changes []quara
 		return nil, ctx.Err()
 	}
 	if a.err != nil {
-		l.tellQuarantine(id, changes)
+		l.publishQuarantine(id, changes)
 		if s.Why == "" && l.gaveUp.same(first) {
 			s.Why = l.gaveUpAs
 		} else if a.verdict {
@@ -70,7 +70,7 @@ func (l *Loop) found(id uint64, a *attempt, changes []quarantine.Change) *valida
 	made := l.reportRender(id, a)
 	cfg := a.rendered.Config
 	eventbus.Publish(l.bus, ValidationCompleted{ID: id, Hash: cfg.Hash(), Took: a.validateTook})
-	l.tellQuarantine(id, changes)
+	l.publishQuarantine(id, changes)
 	if accepted := a.rendered.Accepted; accepted != nil {
 		l.callback("Rendered.Accepted", accepted) // if it panics, the renderer remembers nothing
 	}

@@ -106,7 +106,7 @@ func (l *Loop) trial(ctx context.Context, t *quarantine.Trial, patience time.Dur
 		l.complete(v, reasons, start)
 		return v
 	} else {
-		l.tellTogether(id, changes)
+		l.publishTogether(id, changes)
 	}
 	l.mu.Lock()
 	hash := l.sched.newest.config.Hash()

@@ -50,7 +50,7 @@ func (l *Loop) SetTargets(targets ...Target) error {
 	for _, name := range event.Removed {
 		l.left = withName(l.left, name)
 	}
-	l.tellRollout(nil)
+	l.publishRollout(nil)
 	l.withdrawSoon()
 	return nil
 }
@@ -91,7 +91,7 @@ func (l *Loop) runWorkers(ctx context.Context) {
 			l.mu.Unlock()
 			wg.Wait() // calls under way may still end well
 			l.mu.Lock()
-			l.tellUnfinished(led, time.Now())
+			l.publishUnfinished(led, time.Now())
 			l.dropWorkers(nil)
 			l.mu.Unlock()
 			return

@@ -7,8 +7,8 @@ import (
 )
 
 // took notes that haproxy accepts a configuration.
-func (v *Validator) took(ctx context.Context, cfg *dataplane.Config, said *verdict) {
-	if v.NoInherit || len(said.findings) > 0 {
+func (v *Validator) took(ctx context.Context, cfg *dataplane.Config, found *verdict) {
+	if v.NoInherit || len(found.findings) > 0 {
 		return
 	}
 	v.state.Lock()
@@ -17,7 +17,7 @@ func (v *Validator) took(ctx context.Context, cfg *dataplane.Config, said *verdi
 		v.state.accepted.Take(cfg)
 		v.state.both = false
 	}
-	v.state.said = said
+	v.state.found = found
 }
 
 // inherits returns the verdict on the last accepted configuration, if the difference to cfg
@@ -28,7 +28,7 @@ func (v *Validator) inherits(ctx context.Context, cfg *dataplane.Config) *verdic
 	if v.NoInherit || !v.state.accepted.Becomes(ctx, cfg) {
 		return nil
 	}
-	return v.state.said
+	return v.state.found
 }
 
 // passes reports whether both phases certainly accept cfg.

@@ -24,7 +24,7 @@ var summaries = []string{"rror(s) found in configuration file", "atal errors fou
 // whatever the exit code is: HAProxy 3.4 alerts of "backend a/b", and ends with 0.
 func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane.Config, box *sandbox) *verdict {
 	l := newLocator(layout, cfg)
-	said := &verdict{}
+	found := &verdict{}
 	var summary []Finding
 	var other []string
 	for _, m := range haproxyctl.Messages(output) {
@@ -33,28 +33,28 @@ func readOutput(output string, code int, layout dataplane.Layout, cfg *dataplane
 		case m.Level == "":
 			other = append(other, text)
 		case m.Level == "WARNING":
-			said.warnings = append(said.warnings, l.finding(text))
+			found.warnings = append(found.warnings, l.finding(text))
 		case m.Level == "NOTICE", m.Level == "INFO", m.Level == "DIAG":
 		case slices.ContainsFunc(summaries, func(s string) bool { return strings.Contains(text, s) }):
 			summary = append(summary, Finding{File: layout.ConfigPath(), Message: oneLine(text)})
 		default:
-			said.findings = append(said.findings, l.finding(text))
+			found.findings = append(found.findings, l.finding(text))
 		}
 	}
 	switch {
-	case code == 0 && len(said.findings) == 0:
-		return said
-	case len(said.findings) > 0:
+	case code == 0 && len(found.findings) == 0:
+		return found
+	case len(found.findings) > 0:
 	case len(summary) > 0: // haproxy refuses some things with a warning alone
-		said.findings = append(said.warnings, summary...)
+		found.findings = append(found.warnings, summary...)
 	default: // no listener, for example
 		text := cmp.Or(oneLine(strings.Join(other, " ")), fmt.Sprintf("haproxy -c ended with code %d", code))
-		said.findings = []Finding{{File: layout.ConfigPath(), Message: text}}
+		found.findings = []Finding{{File: layout.ConfigPath(), Message: text}}
 	}
-	slices.SortStableFunc(said.findings, func(a, b Finding) int {
+	slices.SortStableFunc(found.findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(uint(a.Line)-1, uint(b.Line)-1)) // without a line: last
 	})
-	return said
+	return found
 }
 
 // oneLine replaces bytes that are no text. HAProxy cuts characters in two. If an argument

@@ -32,7 +32,7 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 
 // semantics is Semantics. With aside, cfg inherits no verdict, and no configuration
 // inherits from it.
-func (v *Validator) semantics(ctx context.Context, cfg *dataplane.Config, aside bool) (*Report, error) {
+func (v *Validator) semantics(ctx context.Context, cfg *dataplane.Config, isolated bool) (*Report, error) {
 	if cfg == nil {
 		return nil, errNoConfig
 	}
@@ -41,29 +41,29 @@ func (v *Validator) semantics(ctx context.Context, cfg *dataplane.Config, aside 
 		return nil, err
 	}
 	if known := v.memory.recall(cfg); known != nil {
-		if !aside {
+		if !isolated {
 			v.took(ctx, cfg, known)
 		}
 		return v.result(known, version, &Report{Remembered: true})
 	}
-	if !aside {
-		if said := v.inherits(ctx, cfg); said != nil {
-			return v.result(said, version, &Report{Inherited: true})
+	if !isolated {
+		if found := v.inherits(ctx, cfg); found != nil {
+			return v.result(found, version, &Report{Inherited: true})
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("validate: %w", err)
 	}
 	start := time.Now()
-	said, err := v.ask(ctx, binary, cfg, aside)
+	found, err := v.ask(ctx, binary, cfg, isolated)
 	if err != nil {
 		return nil, err
 	}
-	return v.result(said, version, &Report{Duration: time.Since(start)})
+	return v.result(found, version, &Report{Duration: time.Since(start)})
 }
 
 // ask runs haproxy -c.
-func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Config, aside bool) (said *verdict, err error) {
+func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Config, isolated bool) (found *verdict, err error) {
 	v.leftovers.Do(removeLeftovers)
 	var account *haproxyctl.Account
 	if v.User != "" {
@@ -75,7 +75,7 @@ func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Confi
 	if box != nil {
 		defer func() {
 			if rmErr := box.remove(); rmErr != nil && err == nil {
-				said, err = nil, fmt.Errorf("validate: %w", rmErr)
+				found, err = nil, fmt.Errorf("validate: %w", rmErr)
 			}
 		}()
 	}
@@ -86,23 +86,23 @@ func (v *Validator) ask(ctx context.Context, binary string, cfg *dataplane.Confi
 	if err != nil && !(errors.Is(err, ErrBinary) && hasAlert(output)) { // some versions crash after they have refused a configuration
 		return nil, err
 	}
-	said = readOutput(output, code, v.Layout, cfg, box)
+	found = readOutput(output, code, v.Layout, cfg, box)
 	if err == nil {
-		v.memory.remember(cfg, said)
-		if !aside {
-			v.took(ctx, cfg, said)
+		v.memory.remember(cfg, found)
+		if !isolated {
+			v.took(ctx, cfg, found)
 		}
 	}
-	return said, nil
+	return found, nil
 }
 
 // result completes a report, or makes the error.
-func (v *Validator) result(said *verdict, version string, report *Report) (*Report, error) {
+func (v *Validator) result(found *verdict, version string, report *Report) (*Report, error) {
 	other := v.TargetVersion != nil && otherVersion(version, v.TargetVersion())
-	if len(said.findings) > 0 {
-		return nil, &Error{Phase: PhaseSemantics, Findings: slices.Clone(said.findings), HAProxyVersion: version, OtherVersion: other}
+	if len(found.findings) > 0 {
+		return nil, &Error{Phase: PhaseSemantics, Findings: slices.Clone(found.findings), HAProxyVersion: version, OtherVersion: other}
 	}
-	report.Warnings, report.HAProxyVersion, report.OtherVersion = slices.Clone(said.warnings), version, other
+	report.Warnings, report.HAProxyVersion, report.OtherVersion = slices.Clone(found.warnings), version, other
 	return report, nil
 }
 
@@ -133,11 +133,11 @@ func (m *verdicts) recall(cfg *dataplane.Config) *verdict {
 	return m.known[cfg.Hash()]
 }
 
-func (m *verdicts) remember(cfg *dataplane.Config, said *verdict) {
+func (m *verdicts) remember(cfg *dataplane.Config, found *verdict) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.known == nil || len(m.known) >= maxVerdicts {
 		m.known = map[string]*verdict{}
 	}
-	m.known[cfg.Hash()] = said
+	m.known[cfg.Hash()] = found
 }

@@ -53,10 +53,10 @@ func (f Finding) String() string {
 	if f.Section != "" {
 		file += ": " + f.Section
 	}
-	return file + ": " + f.said()
+	return file + ": " + f.found()
 }
 
-func (f Finding) said() string {
+func (f Finding) found() string {
 	if f.Text == "" {
 		return f.Message
 	}
@@ -102,7 +102,7 @@ func (e *Error) Error() string {
 func (e *Error) Positions() iter.Seq2[dataplane.Position, string] {
 	return func(yield func(dataplane.Position, string) bool) {
 		for _, f := range e.Findings {
-			if !yield(f.Position, f.said()) {
+			if !yield(f.Position, f.found()) {
 				return
 			}
 		}
@@ -178,7 +178,7 @@ type Validator struct {
 		sync.Mutex
 		texts    texts              // of the last configuration that phase 1 read
 		accepted dataplane.Accepted // by both phases, or by phase 2 alone
-		said     *verdict           // on the accepted configuration
+		found    *verdict           // on the accepted configuration
 		both     bool               // both phases accept it
 	}
 	memory    verdicts

@@ -95,19 +95,19 @@ func checkHTTP3() (limited bool, err error) {
 	if err != nil {
 		binary = "/usr/sbin/haproxy"
 	}
-	says, err := exec.Command(binary, "-vv").Output()
+	features, err := exec.Command(binary, "-vv").Output()
 	if err != nil {
 		return false, fmt.Errorf("-http3: %s -vv, which says whether HAProxy has QUIC: %w", binary, err)
 	}
-	if !hasFeature(string(says), "QUIC") {
+	if !hasFeature(string(features), "QUIC") {
 		return false, fmt.Errorf("-http3: %s is built without QUIC: leave the flag out, or use a HAProxy whose -vv says +QUIC", binary)
 	}
-	return hasFeature(string(says), "QUIC_OPENSSL_COMPAT"), nil
+	return hasFeature(string(features), "QUIC_OPENSSL_COMPAT"), nil
 }
 
 // hasFeature reads the output of haproxy -vv.
-func hasFeature(says, name string) bool {
-	for line := range strings.Lines(says) {
+func hasFeature(features, name string) bool {
+	for line := range strings.Lines(features) {
 		if list, ok := strings.CutPrefix(line, "Feature list :"); ok {
 			return strings.Contains(strings.TrimSpace(list)+" ", "+"+name+" ")
 		}

@@ -50,7 +50,7 @@ type model struct {
 	want    k8swatch.Changes // of this round
 
 	mu       sync.Mutex
-	told     k8swatch.Changes
+	reported k8swatch.Changes
 	revision k8swatch.Revision
 	versions map[string]string // of the reported objects
 	last     *corev1.ConfigMap // the last report of the single watcher
@@ -120,9 +120,9 @@ func (m *model) onChange(_ context.Context, c k8swatch.Changes) error {
 		m.broken = fmt.Errorf("changes from revision %d to %d after %d", c.From, c.To, m.revision)
 	}
 	m.revision = c.To
-	m.told.Created += c.Created
-	m.told.Modified += c.Modified
-	m.told.Deleted += c.Deleted
+	m.reported.Created += c.Created
+	m.reported.Modified += c.Modified
+	m.reported.Deleted += c.Deleted
 	m.follow(c)
 	return nil
 }
@@ -191,7 +191,7 @@ func (m *model) change() {
 func (m *model) round(n int) {
 	m.want = k8swatch.Changes{}
 	m.mu.Lock()
-	m.told = k8swatch.Changes{}
+	m.reported = k8swatch.Changes{}
 	m.mu.Unlock()
 	faulty := len(m.opts.Faults) > 0 && m.rand.IntN(3) > 0
 	var ends []func()
@@ -326,7 +326,7 @@ func (m *model) compareChanges(snap *k8swatch.Snapshot, n int, exact bool) error
 	if m.revision != snap.Revision() {
 		return fmt.Errorf("told up to revision %d of %d", m.revision, snap.Revision())
 	}
-	got, want := m.told, m.want
+	got, want := m.reported, m.want
 	if exact && (got.Created != want.Created || got.Modified != want.Modified || got.Deleted != want.Deleted) {
 		return fmt.Errorf("told %+v, want %+v", got, want)
 	}

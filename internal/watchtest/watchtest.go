@@ -267,9 +267,9 @@ func (s *suite) definition() {
 	s.must(err)
 	defer w.Stop()
 	s.must(s.Uninstall(s.Context()))
-	told := []string{s.next(w), s.next(w)}
-	slices.Sort(told)
-	s.expect("told of the objects", told, []string{"DELETED a", "DELETED b"})
+	reported := []string{s.next(w), s.next(w)}
+	slices.Sort(reported)
+	s.expect("told of the objects", reported, []string{"DELETED a", "DELETED b"})
 	if got := s.next(w); got != "end" {
 		s.Errorf("and then %q", got)
 	}

@@ -114,7 +114,7 @@ func (s *Source) Apply(objs ...runtime.Object) {
 func (s *Source) normalize(obj runtime.Object) (k8swatch.Object, schema.GroupVersionResource, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.types.Tell(obj)
+	s.types.Learn(obj)
 	return s.types.Normalize(obj.DeepCopyObject())
 }
 

@@ -72,7 +72,7 @@ type Follower struct {
 
 	// Only Run uses these.
 	versions  map[follow.Source]string // versions in use
-	said      string                   // last published problem of credentials
+	reported  string                   // last published problem of credentials
 	late      [2]lateness              // of credentials, and of instances
 	tls       TLS
 	ca        string // PEM of tlsConfig
@@ -219,7 +219,7 @@ func (f *Follower) look(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if after := f.tell(w, wrong, missing); after > 0 {
+		if after := f.report(w, wrong, missing); after > 0 {
 			timer := time.NewTimer(after)
 			defer timer.Stop()
 			again = timer.C

@@ -255,7 +255,7 @@ func TestFollowerCAFile(t *testing.T) {
 	for _, text := range []string{string(good), "broken", string(good), string(good)} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		wrong, missing := f.find(ctx, &w)
-		f.tell(&w, wrong, missing)
+		f.report(&w, wrong, missing)
 	}
 	stop()
 	f.wg.Wait()

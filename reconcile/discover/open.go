@@ -75,17 +75,17 @@ func (f *Follower) open(ctx context.Context, w *Wanted) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := false
+	published := false
 	for object, version := range now {
-		if f.versions[object] != version || object == secret && f.said != "" {
+		if f.versions[object] != version || object == secret && f.reported != "" {
 			eventbus.Publish(f.opts.Bus, CredentialsUpdated{Secret: object.Object(), Version: version})
-			told = true
+			published = true
 		}
 	}
-	if f.said != "" && !told { // a file is in order again
+	if f.reported != "" && !published { // a file is in order again
 		eventbus.Publish(f.opts.Bus, CredentialsUpdated{})
 	}
-	f.said, f.versions = "", now
+	f.reported, f.versions = "", now
 	return &opened{w.key(), credentials, config}, nil
 }
 
@@ -149,7 +149,7 @@ func (l *lateness) due(err error) (error, time.Duration) {
 
 // tell shows a problem and publishes it, but not the same one twice in a row. It returns when
 // to look again, 0 for never.
-func (f *Follower) tell(w *Wanted, wrong, missing error) (again time.Duration) {
+func (f *Follower) report(w *Wanted, wrong, missing error) (again time.Duration) {
 	var unread *follow.UnreadError
 	slow := errors.As(wrong, &unread) || errors.As(missing, &unread)
 	dueWrong, first := f.late[0].due(wrong)
@@ -171,14 +171,14 @@ func (f *Follower) tell(w *Wanted, wrong, missing error) (again time.Duration) {
 	if dueWrong == nil {
 		return again
 	}
-	said := dueWrong.Error()
+	reported := dueWrong.Error()
 	if errors.As(wrong, &unread) { // the words of the reason change from one request to the next
-		said = "unread: " + unread.What
+		reported = "unread: " + unread.What
 	}
-	if f.said == said {
+	if f.reported == reported {
 		return again
 	}
-	f.said = said
+	f.reported = reported
 	invalid := CredentialsInvalid{Err: dueWrong, InUse: inUse}
 	var at *sourceError
 	if errors.As(wrong, &at) {

@@ -24,7 +24,7 @@ const startTime = 10 * time.Second
 // loop or of settings report its failures, or if it fails at each start.
 func addChecks(bus *eventbus.Bus, s *Subject) {
 	p := &progress{subject: s, deploying: map[string]time.Time{}}
-	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { p.hear(d.Event) })
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { p.observe(d.Event) })
 	h := s.Health
 	h.Check("reconciliation", Live, p.reconciles)
 	h.Check("deployment", Live, p.deploys)
@@ -68,7 +68,7 @@ type progress struct {
 	instances      []string             // present instances; nil if unknown
 }
 
-func (p *progress) hear(v any) {
+func (p *progress) observe(v any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch e := v.(type) {
@@ -179,14 +179,14 @@ func watchesThat(watches map[string]k8swatch.State, are func(k8swatch.State) boo
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(watches)) {
 		if w := watches[name]; are(w) {
-			says := string(w.Phase)
+			text := string(w.Phase)
 			if w.Err != nil {
-				says += ": " + w.Err.Error()
+				text += ": " + w.Err.Error()
 			}
 			if w.Synced {
-				says += "; the objects read before stay in use"
+				text += "; the objects read before stay in use"
 			}
-			errs = append(errs, fmt.Errorf("%s: %s; the watcher tries again", name, says))
+			errs = append(errs, fmt.Errorf("%s: %s; the watcher tries again", name, text))
 		}
 	}
 	return errors.Join(errs...)

@@ -24,9 +24,9 @@ func Comment(bus *eventbus.Bus, log *slog.Logger) *eventbus.Subscription {
 	if log == nil {
 		log = slog.Default()
 	}
-	said := repeats{}
+	reported := repeats{}
 	return eventbus.Subscribe(bus, func(ctx context.Context, d eventbus.Delivery[any]) {
-		if r := reportOf(d.Event); r.Sentence != "" && said.worth(r) {
+		if r := reportOf(d.Event); r.Sentence != "" && reported.worth(r) {
 			log.LogAttrs(ctx, r.Level, printable.Text(r.Sentence), attrs(r)...)
 		}
 	})
@@ -42,17 +42,17 @@ func (s repeats) worth(r event.Report) bool {
 	if len(s) > maxSaid*maxSaid { // it also keeps instances that are gone
 		clear(s)
 	}
-	said := s.news(r)
+	reported := s.news(r)
 	line := func(name string) string { return fmt.Sprint("line", name, r.Instance) }
 	for _, name := range r.Ends {
 		_, open := s[line(name)]
-		said = said || open
+		reported = reported || open
 		delete(s, line(name))
 	}
-	if said && len(r.Ends) == 0 {
+	if reported && len(r.Ends) == 0 {
 		s[line(r.Name)] = nil
 	}
-	return said
+	return reported
 }
 
 // news reports whether an event is worth a line by itself.

@@ -24,7 +24,7 @@ func NewGroup(bus *eventbus.Bus, opts *k8swatch.GroupOptions) *k8swatch.Group {
 	}
 	own, begin := *opts, time.Now()
 	var group *k8swatch.Group
-	var told k8swatch.Changes // already published: a failed call comes again with the changes since
+	var last k8swatch.Changes // already published: a failed call comes again with the changes since
 	own.OnSyncComplete = func(count int) {
 		counts := map[string]int{}
 		for _, w := range group.Watchers() {
@@ -36,11 +36,11 @@ func NewGroup(bus *eventbus.Bus, opts *k8swatch.GroupOptions) *k8swatch.Group {
 		}
 	}
 	own.OnChange = func(ctx context.Context, c k8swatch.Changes) error {
-		if c.From != told.From {
-			told = k8swatch.Changes{}
+		if c.From != last.From {
+			last = k8swatch.Changes{}
 		}
-		publish(bus, c, told.ByResource)
-		told = k8swatch.Changes{From: c.From, ByResource: c.ByResource}
+		publish(bus, c, last.ByResource)
+		last = k8swatch.Changes{From: c.From, ByResource: c.ByResource}
 		if opts.OnChange == nil {
 			return nil
 		}
@@ -51,7 +51,7 @@ func NewGroup(bus *eventbus.Bus, opts *k8swatch.GroupOptions) *k8swatch.Group {
 }
 
 // publish publishes changes, except those already published.
-func publish(bus *eventbus.Bus, c k8swatch.Changes, told map[schema.GroupVersionResource]k8swatch.Counts) {
+func publish(bus *eventbus.Bus, c k8swatch.Changes, last map[schema.GroupVersionResource]k8swatch.Counts) {
 	resources := make([]schema.GroupVersionResource, 0, len(c.ByResource))
 	for gvr := range c.ByResource {
 		resources = append(resources, gvr)
@@ -60,7 +60,7 @@ func publish(bus *eventbus.Bus, c k8swatch.Changes, told map[schema.GroupVersion
 		return cmp.Or(strings.Compare(a.Resource, b.Resource), strings.Compare(a.String(), b.String()))
 	})
 	for _, gvr := range resources {
-		n, before := c.ByResource[gvr], told[gvr]
+		n, before := c.ByResource[gvr], last[gvr]
 		e := reconcile.ResourceIndexUpdated{Resource: gvr.Resource, Created: n.Created - before.Created,
 			Modified: n.Modified - before.Modified, Deleted: n.Deleted - before.Deleted, Objects: c.Snapshot.Count(gvr)}
 		if n != before {

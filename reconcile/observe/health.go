@@ -161,14 +161,14 @@ func (c *check) ask() error {
 func verbose(all []finding) string {
 	var b strings.Builder
 	for _, f := range all {
-		mark, says := "[-]", strings.ReplaceAll(f.Error, "\n", "\n    ")
+		mark, text := "[-]", strings.ReplaceAll(f.Error, "\n", "\n    ")
 		switch {
 		case f.Error == "":
-			mark, says = "[+]", "ok"
+			mark, text = "[+]", "ok"
 		case f.Probe == Reported:
 			mark = "[!]"
 		}
-		fmt.Fprintf(&b, "%s%s (%s): %s\n", mark, f.Component, f.Probe, says)
+		fmt.Fprintf(&b, "%s%s (%s): %s\n", mark, f.Component, f.Probe, text)
 	}
 	return b.String()
 }

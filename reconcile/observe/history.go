@@ -47,19 +47,19 @@ type planEntry struct {
 type history struct {
 	ring, failures *eventbus.Ring[entry]
 
-	mu     sync.Mutex
-	said   repeats
-	plans  map[string]planEntry // by instance
-	leader string
+	mu       sync.Mutex
+	reported repeats
+	plans    map[string]planEntry // by instance
+	leader   string
 }
 
 func newHistory(bus *eventbus.Bus) *history {
-	h := &history{ring: eventbus.NewRing[entry](128), failures: eventbus.NewRing[entry](64), said: repeats{}, plans: map[string]planEntry{}}
-	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { h.hear(d, time.Now()) })
+	h := &history{ring: eventbus.NewRing[entry](128), failures: eventbus.NewRing[entry](64), reported: repeats{}, plans: map[string]planEntry{}}
+	eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { h.observe(d, time.Now()) })
 	return h
 }
 
-func (h *history) hear(d eventbus.Delivery[any], now time.Time) {
+func (h *history) observe(d eventbus.Delivery[any], now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch e := d.Event.(type) {
@@ -75,7 +75,7 @@ func (h *history) hear(d eventbus.Delivery[any], now time.Time) {
 		_, drift := d.Event.(reconcile.DriftRepaired)
 		h.plan(r, drift, now)
 	}
-	if r.Sentence == "" || !h.said.worth(r) {
+	if r.Sentence == "" || !h.reported.worth(r) {
 		return
 	}
 	e := entry{now, d.Seq, r.Level.String(), r.Name, r.Reconciliation, r.Instance, r.Sentence}

@@ -252,22 +252,22 @@ func (s *Server) probe(open bool, p Probe) http.HandlerFunc {
 		if s.Health != nil {
 			all = s.Health.findings()
 		}
-		says, status := "ok", http.StatusOK
+		text, status := "ok", http.StatusOK
 		err := failing(all, p)
 		if err != nil {
-			says, status = "not ok", http.StatusServiceUnavailable
+			text, status = "not ok", http.StatusServiceUnavailable
 		}
 		if open || s.hasToken(r) && !s.MetricsOnly {
 			if err != nil {
-				says = err.Error()
+				text = err.Error()
 			}
 			if r.URL.Query().Has("verbose") {
-				says = verbose(all) + says
+				text = verbose(all) + text
 			}
 		}
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(status)
-		_, _ = io.WriteString(w, printable.Text(says)+"\n")
+		_, _ = io.WriteString(w, printable.Text(text)+"\n")
 	}
 }
 

@@ -19,9 +19,9 @@ import (
 // an event follows its cause within two seconds.
 const askEvery = time.Second
 
-// tellPause is the least time between two lines that say that the same cause began. One
+// reportPause is the least time between two lines that say that the same cause began. One
 // that comes and goes has no more.
-const tellPause = time.Minute
+const reportPause = time.Minute
 
 // maxSaid bounds the remembered texts. A text that is remembered has no second line.
 const maxSaid = 64
@@ -76,7 +76,7 @@ func (o *Observer) Run(ctx context.Context) error {
 		}
 		for _, f := range all {
 			if !f.check.quiet {
-				f.check.story.tell(o.bus, f, time.Now())
+				f.check.story.report(o.bus, f, time.Now())
 			}
 		}
 		select {
@@ -92,14 +92,14 @@ type story map[string]*chapter
 
 // chapter is one cause.
 type chapter struct {
-	name string
-	told time.Time       // when its beginning was published
-	open bool            // its end was not published yet
-	said map[string]bool // its published texts
+	name     string
+	last     time.Time       // when its beginning was published
+	open     bool            // its end was not published yet
+	reported map[string]bool // its published texts
 }
 
-// tell publishes the changes that a finding brings to the story.
-func (s *story) tell(bus *eventbus.Bus, f finding, now time.Time) {
+// report publishes the changes that a finding brings to the story.
+func (s *story) report(bus *eventbus.Bus, f finding, now time.Time) {
 	if *s == nil {
 		*s = story{}
 	}
@@ -109,12 +109,12 @@ func (s *story) tell(bus *eventbus.Bus, f finding, now time.Time) {
 		key, text := subject(cause.Error()), shape(cause.Error())
 		there[key] = true
 		c := (*s)[key]
-		if c == nil || !c.open && now.Sub(c.told) >= tellPause {
-			c = &chapter{name: place.ReplaceAllString(before(cause.Error()), ""), told: now, open: true, said: map[string]bool{}}
+		if c == nil || !c.open && now.Sub(c.last) >= reportPause {
+			c = &chapter{name: place.ReplaceAllString(before(cause.Error()), ""), last: now, open: true, reported: map[string]bool{}}
 			(*s)[key] = c
 		}
-		if c.open && !c.said[text] && len(c.said) < maxSaid {
-			c.said[text] = true
+		if c.open && !c.reported[text] && len(c.reported) < maxSaid {
+			c.reported[text] = true
 			fresh = append(fresh, cause)
 		}
 	}
@@ -134,10 +134,10 @@ func (s *story) close(bus *eventbus.Bus, f finding, there map[string]bool, now t
 		case c.open:
 			c.open = false
 			names = append(names, errors.New(c.name))
-			if c.told.Before(began) {
-				began = c.told
+			if c.last.Before(began) {
+				began = c.last
 			}
-		case now.Sub(c.told) >= tellPause:
+		case now.Sub(c.last) >= reportPause:
 			delete(*s, key)
 		}
 	}

@@ -44,7 +44,7 @@ func Trace(bus *eventbus.Bus, provider trace.TracerProvider) *eventbus.Subscript
 		return nil
 	}
 	t := &tracer{tracer: provider.Tracer(tracerName), roots: lru.New(tracesKept)}
-	return eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { t.hear(d.Event, time.Now()) })
+	return eventbus.Subscribe(bus, func(_ context.Context, d eventbus.Delivery[any]) { t.observe(d.Event, time.Now()) })
 }
 
 // tracer collects the attempts of a reconciliation until it ends. Only the goroutine of the
@@ -55,7 +55,7 @@ type tracer struct {
 	roots    *lru.Cache                   // of trace.SpanContext, by reconciliation
 }
 
-func (t *tracer) hear(v any, now time.Time) {
+func (t *tracer) observe(v any, now time.Time) {
 	switch e := v.(type) {
 	case reconcile.AttemptCompleted:
 		if len(t.attempts) > 0 && t.attempts[0].ID != e.ID {

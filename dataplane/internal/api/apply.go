@@ -88,7 +88,7 @@ func (c *Client) tellAhead(ctx context.Context, j *job, out *change.Outcome) err
 	if err := c.storeTold(ctx, j, out); err != nil || j.impact() == change.Reload {
 		return err
 	}
-	err := c.tell(ctx, j, out)
+	err := c.sendRuntime(ctx, j, out)
 	if err == nil {
 		j.complete = true
 		return nil
@@ -118,7 +118,7 @@ func (c *Client) failedToTell(j *job, out *change.Outcome, cause *config.Error) 
 		why += fmt.Sprintf(": %v", cause.Err)
 	}
 	j.needsReload(out, why)
-	j.told = true
+	j.sent = true
 }
 
 // deploy stores files and text, and makes the process use them.
@@ -139,7 +139,7 @@ func (c *Client) deploy(ctx context.Context, j *job, out *change.Outcome) (known
 	}
 	err := c.settle(ctx, j.late)
 	if err == nil && !j.first {
-		err = c.tell(ctx, j, out)
+		err = c.sendRuntime(ctx, j, out)
 	}
 	if err == nil {
 		return after, nil
@@ -163,8 +163,8 @@ func (c *Client) writeFiles(ctx context.Context, j *job, out *change.Outcome) er
 }
 
 func (c *Client) writeFile(ctx context.Context, j *job, w fileWrite, out *change.Outcome) error {
-	if w.tell {
-		j.told = true // even if the answer gets lost
+	if w.runtime {
+		j.sent = true // even if the answer gets lost
 	}
 	reloadID, err := c.write(ctx, w)
 	if err != nil {
@@ -172,12 +172,12 @@ func (c *Client) writeFile(ctx context.Context, j *job, w fileWrite, out *change
 	}
 	out.Files++
 	j.stored = append(j.stored, w.file)
-	if w.tell && reloadID == "" {
+	if w.runtime && reloadID == "" {
 		out.Commands++
 		return nil
 	}
 	j.written = append(j.written, w)
-	if w.tell {
+	if w.runtime {
 		j.needsReload(out, "the running process did not take over the certificate "+w.file.Name)
 	}
 	return nil
@@ -211,7 +211,7 @@ func (c *Client) undo(ctx context.Context, j *job, cause error, before ledger) b
 			return false
 		}
 	}
-	if j.told {
+	if j.sent {
 		return false
 	}
 	if err := c.writeLedger(ctx, before); err != nil { // the cost: a successor reloads once, without need
@@ -225,7 +225,7 @@ func (c *Client) undo(ctx context.Context, j *job, cause error, before ledger) b
 func (c *Client) takeBack(ctx context.Context, j *job) error {
 	_, err := c.api.Push(ctx, j.before.config.Main(), j.before.version, dpapi.ForceReload)
 	if err == nil {
-		j.told, c.late, c.leaving, c.known, c.ahead = false, nil, nil, nil, nil
+		j.sent, c.late, c.leaving, c.known, c.ahead = false, nil, nil, nil, nil
 	}
 	return err
 }

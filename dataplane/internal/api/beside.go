@@ -58,8 +58,8 @@ func (c *Client) toldFirst(j *job) bool {
 		return false
 	}
 	late := 0
-	for _, tell := range change.Tells(j.steps) {
-		do, ok := tell.(*change.SetServer)
+	for _, one := range change.RuntimeChanges(j.steps) {
+		do, ok := one.(*change.SetServer)
 		if !ok || !c.isLate(j, do) {
 			continue
 		}
@@ -190,8 +190,8 @@ func (c *Client) inherit(servers map[change.ServerRef]change.ServerState, stored
 
 // meetLate adds all late servers to the push of a job.
 func (c *Client) meetLate(j *job) {
-	for _, tell := range change.Tells(j.steps) {
-		if do, ok := tell.(*change.SetServer); ok {
+	for _, one := range change.RuntimeChanges(j.steps) {
+		if do, ok := one.(*change.SetServer); ok {
 			if late, ok := c.late[do.Ref]; ok {
 				c.late[do.Ref] = late.now(do)
 			}

@@ -84,7 +84,7 @@ func (c *Client) loadedFingerprint(ctx context.Context, j *job, f config.File) (
 		return "", nil
 	}
 	loaded, err := c.api.LoadedCertificate(ctx, c.opts.Layout.Path(f.Kind, f.Name))
-	if ok, err := told("read", err); !ok {
+	if ok, err := answered("read", err); !ok {
 		return "", err
 	}
 	return strings.ToUpper(strings.ReplaceAll(loaded.SHA1, ":", "")), nil

@@ -49,9 +49,9 @@ func except(err error, statuses ...int) error {
 	return err
 }
 
-// told reports whether the API answered a question about the process. An error status means
+// answered reports whether the API answered a question about the process. An error status means
 // that the API does not know the answer. A lack of rights and a failed connection are errors.
-func told(stage string, err error) (bool, error) {
+func answered(stage string, err error) (bool, error) {
 	if dpapi.Status(err) == 0 && err != nil || isStatus(err, http.StatusUnauthorized, http.StatusForbidden) {
 		return false, errorAt(stage, err)
 	}

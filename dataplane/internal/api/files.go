@@ -45,10 +45,10 @@ func sortRefs(refs []fileRef) {
 
 // fileWrite is one file to store.
 type fileWrite struct {
-	file   config.File
-	create bool   // it is not there yet
-	tell   bool   // a certificate that the running process takes over, too
-	old    []byte // content before; nil for a certificate, which the API does not give out
+	file    config.File
+	create  bool   // it is not there yet
+	runtime bool   // a certificate that the running process takes over, too
+	old     []byte // content before; nil for a certificate, which the API does not give out
 }
 
 // onWire returns the content to send for a file. An empty map becomes one with a comment,
@@ -77,9 +77,9 @@ func (c *Client) write(ctx context.Context, w fileWrite) (reloadID string, err e
 	ref, content := refOf(w.file), onWire(w.file)
 	put := func(create bool) error {
 		switch {
-		case w.tell && create:
+		case w.runtime && create:
 			reloadID, err = c.api.LoadCertificate(ctx, ref.name, content)
-		case w.tell:
+		case w.runtime:
 			reloadID, err = c.api.SwapCertificate(ctx, ref.name, content)
 		case create:
 			err = c.api.CreateFile(ctx, ref.storage(), ref.name, content)

@@ -30,7 +30,7 @@ type job struct {
 
 	// The fields below change while the job runs.
 	written  []fileWrite
-	told     bool // the process has a change that the stored text does not undo
+	sent     bool // the process has a change that the stored text does not undo
 	first    bool // the process gets all changes before anything is stored
 	readable bool // all changes of the process can be read back
 	complete bool // the process has all its changes
@@ -51,7 +51,7 @@ func (j *job) empty() bool {
 
 // readsBack reports whether all changes of the process can be read back.
 func (j *job) readsBack() bool {
-	for _, do := range change.Tells(j.steps) {
+	for _, do := range change.RuntimeChanges(j.steps) {
 		switch do := do.(type) {
 		case *change.ChangeListEntry, *change.SetCA:
 			return false
@@ -177,16 +177,16 @@ func (j *job) prepareWrites() {
 	if j.impact() == change.Reload {
 		return
 	}
-	for _, do := range change.Tells(j.steps) {
+	for _, do := range change.RuntimeChanges(j.steps) {
 		f, ok := storedTold(do)
 		if !ok {
 			continue
 		}
 		at := slices.IndexFunc(j.writes, func(w fileWrite) bool { return refOf(w.file) == refOf(f) })
 		if at >= 0 {
-			j.writes[at].tell = true
+			j.writes[at].runtime = true
 		} else {
-			j.writes = append(j.writes, fileWrite{file: f, tell: true})
+			j.writes = append(j.writes, fileWrite{file: f, runtime: true})
 		}
 	}
 }

@@ -44,7 +44,7 @@ func (c *Client) readProcess(ctx context.Context, j *job, stored *config.Config)
 // single request.
 func (c *Client) readServers(ctx context.Context) (map[change.ServerRef]change.ServerState, error) {
 	stats, err := c.api.ServerStats(ctx, "")
-	if ok, err := told("read", err); !ok {
+	if ok, err := answered("read", err); !ok {
 		return nil, err
 	}
 	servers := make(map[change.ServerRef]change.ServerState, len(stats))
@@ -78,7 +78,7 @@ func (c *Client) readMap(ctx context.Context, j *job, f config.File, p *change.P
 		return nil
 	}
 	entries, err := c.api.MapEntries(ctx, f.Name)
-	if ok, err := told("read", err); !ok {
+	if ok, err := answered("read", err); !ok {
 		return err
 	}
 	var b strings.Builder

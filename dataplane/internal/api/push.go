@@ -32,7 +32,7 @@ func (c *Client) push(ctx context.Context, j *job, out *change.Outcome) (known, 
 	case err == nil:
 		out.Files++
 		out.Commands += sets
-		j.told = j.told || len(header) > 0
+		j.sent = j.sent || len(header) > 0
 		return c.checkStored(j, raw)
 	case isStatus(err, http.StatusInternalServerError) && len(header) > 0:
 		// The text is stored and some actions are done: a reload completes the rest.
@@ -56,7 +56,7 @@ func (c *Client) reload(ctx context.Context, j *job, out *change.Outcome) (known
 	out.Files++
 	out.Reloads++
 	if err := c.awaitWorker(ctx, before, out); errors.Is(err, config.ErrReload) {
-		j.told = true // the API says that it has reloaded: the process may have everything
+		j.sent = true // the API says that it has reloaded: the process may have everything
 		return known{}, c.reloadFailed(ctx, j, err)
 	} else if err != nil {
 		return known{}, err
@@ -98,7 +98,7 @@ func (c *Client) reloadFailed(ctx context.Context, j *job, cause error) error {
 	again := c.failedReload && j.target.Version.Compare(change.HAProxy31) >= 0
 	c.failedReload = !again
 	err := c.undoFiles(ctx, j.written)
-	j.told = j.told || err != nil
+	j.sent = j.sent || err != nil
 	if err == nil {
 		err = c.restoreText(ctx, j, again)
 	}
@@ -133,7 +133,7 @@ func (c *Client) restoreText(ctx context.Context, j *job, again bool) error {
 		return errorAt("restore", err)
 	}
 	if again {
-		j.told = false // the process runs what is stored
+		j.sent = false // the process runs what is stored
 	}
 	if c.known != nil {
 		c.known.version, c.known.text = raw.FileVersion, raw.Text

@@ -28,7 +28,7 @@ func (c *Client) inspect(ctx context.Context, info dpapi.Info) (target change.Ta
 		}
 	}
 	process, err := c.api.Process(ctx)
-	_, err = told("probe", err)
+	_, err = answered("probe", err)
 	target.Version = change.ParseVersion(process.Version) // zero if the API does not give it out
 	return target, process.PID, err
 }
@@ -169,7 +169,7 @@ func (c *Client) Current(ctx context.Context) (*config.Config, error) {
 	kinds := config.GeneralKinds(raw.Text)
 	for _, ref := range refs {
 		content, err := c.api.ReadFile(ctx, ref.storage(), ref.name)
-		if ok, err := told("read", err); err != nil {
+		if ok, err := answered("read", err); err != nil {
 			return nil, err
 		} else if !ok {
 			continue // it was deleted a moment ago, or it is a socket

@@ -138,8 +138,8 @@ func (j *job) header() (actions []string, sets int) {
 			actions = append(actions, set.Row.Header(ref, set.Value))
 		}
 	}
-	for _, tell := range change.Tells(j.steps) {
-		do, ok := tell.(*change.SetServer)
+	for _, one := range change.RuntimeChanges(j.steps) {
+		do, ok := one.(*change.SetServer)
 		if j.first || !ok {
 			continue
 		}
@@ -160,7 +160,7 @@ func (c *Client) storeTold(ctx context.Context, j *job, out *change.Outcome) err
 	writes := j.writes
 	j.writes = nil
 	for _, w := range writes {
-		if !w.tell || j.impact() == change.Reload {
+		if !w.runtime || j.impact() == change.Reload {
 			j.writes = append(j.writes, w)
 			continue
 		}
@@ -173,15 +173,15 @@ func (c *Client) storeTold(ctx context.Context, j *job, out *change.Outcome) err
 
 // tell changes the running process, except for changes that go with a push or a stored
 // certificate. It then reads the servers back.
-func (c *Client) tell(ctx context.Context, j *job, out *change.Outcome) error {
+func (c *Client) sendRuntime(ctx context.Context, j *job, out *change.Outcome) error {
 	deadline := time.Now().Add(serverLeaves)
-	dos := change.Tells(j.steps)
+	dos := change.RuntimeChanges(j.steps)
 	for _, do := range dos {
 		_, set := do.(*change.SetServer)
 		if _, stored := storedTold(do); stored || set && !j.first {
 			continue // done elsewhere
 		}
-		j.told = true
+		j.sent = true
 		n, err := c.tellOne(ctx, j, do, deadline)
 		out.Commands += n
 		if err != nil {

@@ -18,7 +18,7 @@ type storing struct {
 
 // meets reports whether a job concerns a server that the push changes.
 func (s *storing) meets(j *job) bool {
-	return slices.ContainsFunc(change.Tells(j.steps), func(do change.Do) bool {
+	return slices.ContainsFunc(change.RuntimeChanges(j.steps), func(do change.Do) bool {
 		_, ok := s.late[change.RefOf(do)]
 		return ok
 	})
@@ -110,12 +110,12 @@ func (c *Client) Store(ctx context.Context, limits change.Limits) error {
 	return err
 }
 
-func (c *Client) store(ctx context.Context, told *job) error {
+func (c *Client) store(ctx context.Context, sent *job) error {
 	err := c.sameProcess(ctx)
 	if err != nil {
 		return err
 	}
-	j := &job{desired: told.desired, wanted: told.wanted, ledger: told.ledger, target: told.target, before: *c.known}
+	j := &job{desired: sent.desired, wanted: sent.wanted, ledger: sent.ledger, target: sent.target, before: *c.known}
 	files := c.replaceable(j, j.before.config.Files)
 	j.writes, j.deletes = fileChanges(files, j.desired.Files)
 	out := &change.Outcome{}
@@ -139,7 +139,7 @@ func (c *Client) store(ctx context.Context, told *job) error {
 	if err := c.sameProcess(ctx); err != nil {
 		return err
 	}
-	if c.ahead != told { // there is more to store and to delete
+	if c.ahead != sent { // there is more to store and to delete
 		j.wanted = j.wanted.WithFiles(c.known.config.Files)
 		c.remember(j, after)
 		return nil

@@ -83,8 +83,8 @@ type Entry struct {
 	Key, Value string
 }
 
-// Tells returns the changes of the process, in order.
-func Tells(steps []Step) []Do {
+// RuntimeChanges returns the changes of the process, in order.
+func RuntimeChanges(steps []Step) []Do {
 	var dos []Do
 	for i := range steps {
 		if steps[i].Do != nil {

@@ -114,14 +114,14 @@ func Pairs(old, now *Index, stretches []Stretch) []Pair {
 // Alone reports whether no section outside of the stretches has one of the keys. The New side
 // of the stretches refers to this text.
 func (x *Index) Alone(keys map[Key]bool, stretches []Stretch) bool {
-	var tells [256]bool // a cheap filter: most names differ in it
+	var buckets [256]bool // a cheap filter: most names differ in it
 	for key := range keys {
-		tells[tell(key.Name)] = true
+		buckets[bucketOf(key.Name)] = true
 	}
 	from := 0
 	for _, s := range append(stretches, Stretch{NewFrom: len(x.List)}) {
 		for _, other := range x.List[from:s.NewFrom] {
-			if tells[tell(other.Name)] && keys[other.Key()] {
+			if buckets[bucketOf(other.Name)] && keys[other.Key()] {
 				return false
 			}
 		}
@@ -130,7 +130,7 @@ func (x *Index) Alone(keys map[Key]bool, stretches []Stretch) bool {
 	return true
 }
 
-func tell(name string) byte {
+func bucketOf(name string) byte {
 	if name == "" {
 		return 0
 	}
@@ -142,12 +142,12 @@ func (x *Index) Times(names map[string]bool) (n int) {
 	if len(names) == 0 {
 		return 0
 	}
-	var tells [256]bool
+	var buckets [256]bool
 	for name := range names {
-		tells[tell(name)] = true
+		buckets[bucketOf(name)] = true
 	}
 	for _, s := range x.List {
-		if tells[tell(s.Name)] && names[s.Name] {
+		if buckets[bucketOf(s.Name)] && names[s.Name] {
 			n++
 		}
 	}

@@ -15,7 +15,7 @@ import (
 type Outline struct {
 	Body    unique.Handle[string] // all lines but servers, comments and empty ones
 	Servers []Member
-	Odd     bool // servers may differ from their lines, or not all servers have a line
+	Unclear bool // servers may differ from their lines, or not all servers have a line
 	Unsure  bool // a line has variables, or cannot be cut: HAProxy may read other words
 	AnyFile bool // HAProxy may read any file
 	AskMore bool // see asks
@@ -63,11 +63,11 @@ func (s *Section) readOutline() *Outline {
 		case s.hasServers() && isServer(text):
 			o.addServer(line)
 		default:
-			o.Odd = o.isOdd(o.words(text), text) || o.Odd
+			o.Unclear = o.isUnclear(o.words(text), text) || o.Unclear
 			body.WriteString(line)
 		}
 	}
-	o.says(body.String())
+	o.count(body.String())
 	o.Body, o.Servers = unique.Make(body.String()), slices.Clip(o.Servers)
 	outline := o.Outline
 	return &outline
@@ -82,20 +82,20 @@ func isServer(text string) bool {
 // words returns the words of a line. It notes whether HAProxy may read other ones.
 func (o *Outline) words(line string) []string {
 	words, err := haproxycfg.Fields(line)
-	o.Odd = o.Odd || err != nil
+	o.Unclear = o.Unclear || err != nil
 	o.Unsure = o.Unsure || err != nil || haproxycfg.Expands(line)
 	o.Tracks = o.Tracks || slices.Contains(words, "track")
 	return words
 }
 
-// says notes what a text may make HAProxy read.
-func (o *Outline) says(text string) {
+// count notes what a text may make HAProxy read.
+func (o *Outline) count(text string) {
 	o.AnyFile = o.AnyFile || o.Unsure || containsAny(text, []string{"lua-load", `\x`})
 	o.AskMore = o.AskMore || AsksMore(text)
 }
 
-// isOdd reports whether a line adds servers, or changes the servers above it.
-func (o *Outline) isOdd(words []string, text string) bool {
+// isUnclear reports whether a line adds servers, or changes the servers above it.
+func (o *Outline) isUnclear(words []string, text string) bool {
 	if len(words) == 0 {
 		return false
 	}
@@ -134,20 +134,20 @@ func (o *outliner) addServer(line string) {
 	words := o.words(line)
 	raw, _ := haproxycfg.RawFields(line) // quotes decide which words are variables
 	if len(words) < 3 || len(raw) != len(words) {
-		o.Odd = true
+		o.Unclear = true
 		return
 	}
 	text := optionsText(raw)
 	m := Member{words[1], unique.Make(text)}
 	o.add(m)
-	o.says(strings.Join(raw[3:], " "))
+	o.count(strings.Join(raw[3:], " "))
 	if plain && !strings.Contains(text, "\nof ") {
 		o.rest, o.options = rest, m.Options
 	}
 }
 
 func (o *outliner) add(m Member) {
-	o.Odd = o.Odd || slices.ContainsFunc(o.Servers, func(other Member) bool { return other.Name == m.Name })
+	o.Unclear = o.Unclear || slices.ContainsFunc(o.Servers, func(other Member) bool { return other.Name == m.Name })
 	o.Servers = append(o.Servers, m)
 }
 

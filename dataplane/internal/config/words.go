@@ -150,16 +150,16 @@ func (s *Section) MayName(w Word) bool { return w.parts || slices.Contains(s.sum
 // reads each section once.
 func (x *Index) Naming(words []Word) (naming []*Section) {
 	wanted := make(map[uint32]bool, len(words))
-	var tells [1 << 14]bool // a cheap filter: most words differ in it
+	var buckets [1 << 14]bool // a cheap filter: most words differ in it
 	for _, w := range words {
 		if w.parts {
 			return x.List
 		}
-		wanted[uint32(w.sum)], tells[w.sum%uint64(len(tells))] = true, true
+		wanted[uint32(w.sum)], buckets[w.sum%uint64(len(buckets))] = true, true
 	}
 	for _, s := range x.List {
 		for _, sum := range s.sums() {
-			if tells[sum%uint32(len(tells))] && wanted[sum] {
+			if buckets[sum%uint32(len(buckets))] && wanted[sum] {
 				naming = append(naming, s)
 				break
 			}

@@ -54,7 +54,7 @@ func (a *Accepted) Take(c *config.Config) {
 		o := s.Outline()
 		anyFile = anyFile || o.AnyFile
 		b.unsure, b.askMore, b.tracks = b.unsure || o.Unsure, b.askMore || o.AskMore, b.tracks || o.Tracks
-		if s.Kind != "backend" || o.Odd || named[s.Name] != 1 { // a frontend of the same name may have its table
+		if s.Kind != "backend" || o.Unclear || named[s.Name] != 1 { // a frontend of the same name may have its table
 			continue
 		}
 		key := twin{c.Index().OthersAbove(i), o.Body}
@@ -141,7 +141,7 @@ func alone(name string) []string {
 // serversKeep compares two texts of one section. Each server must have options that haproxy saw
 // there, in the old text or in a twin. It returns the names that no line may have.
 func (a *Accepted) serversKeep(before, after *config.Outline, others int) (names []string, ok bool) {
-	if before.Odd || after.Odd || before.Body != after.Body {
+	if before.Unclear || after.Unclear || before.Body != after.Body {
 		return nil, false
 	}
 	options := make(map[unique.Handle[string]]bool, len(before.Servers))
@@ -193,7 +193,7 @@ var ownLines = strings.Fields("acl balance compression cookie default-server dyn
 
 // standsAlone reports whether the lines of a backend concern no other section.
 func standsAlone(o *config.Outline) bool {
-	if o.Odd {
+	if o.Unclear {
 		return false
 	}
 	header := true

@@ -59,7 +59,7 @@ func (d *difference) fileComes(f config.File) {
 	step, refs := fileStep(change.Create, f), d.is.of(f)
 	switch {
 	case f.Kind == config.Certificate && refs.onlyList():
-		d.told(step, &change.NewCertificate{File: f}, f)
+		d.ofWholeFile(step, &change.NewCertificate{File: f}, f)
 		return
 	case f.Kind == config.Certificate && d.is.folder:
 		step.Needs(whyFolder)
@@ -102,11 +102,11 @@ func (d *difference) fileChanges(old, now config.File) {
 		d.entries(old, now, config.ParsePatterns, false)
 		return
 	case now.Kind == config.Certificate && (was.crt || was.inList):
-		d.told(step, &change.SetCertificate{File: now}, now)
+		d.ofWholeFile(step, &change.SetCertificate{File: now}, now)
 		return
 	case was == usage{ca: true} && was == is:
 		step.Kind = string(config.CA)
-		d.told(step, &change.SetCA{File: now}, now)
+		d.ofWholeFile(step, &change.SetCA{File: now}, now)
 		return
 	case now.Kind == config.CRTList && was.list && is.list:
 		d.listChanges(old, now)
@@ -123,8 +123,8 @@ func (d *difference) fileChanges(old, now config.File) {
 	d.add(rankFile, step)
 }
 
-// told adds the change of a whole file by one command.
-func (d *difference) told(step change.Step, do change.Do, f config.File) {
+// ofWholeFile adds the change of a whole file by one command.
+func (d *difference) ofWholeFile(step change.Step, do change.Do, f config.File) {
 	step.Impact, step.Do = change.Runtime, do
 	step.Needs(d.target.WhyNot(step.Kind, step.Action, ""))
 	if step.Do != nil && len(f.Content) > haproxyctl.MaxPayload-512 { // with room for the path

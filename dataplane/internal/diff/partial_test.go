@@ -127,8 +127,8 @@ func TestRunning(t *testing.T) {
 	require.Same(t, stored, Running(stored, process()))
 	require.Same(t, stored, Running(stored, &change.Process{}), "a process that tells nothing")
 	for name, c := range map[string]struct {
-		told func(p *change.Process)
-		step string
+		effect func(p *change.Process)
+		step   string
 	}{
 		"address": {func(p *change.Process) {
 			p.Servers[change.ServerRef{Backend: "b", Server: "one"}] = state("192.0.2.9:81", 1, "ready")
@@ -149,7 +149,7 @@ func TestRunning(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := process()
-			c.told(p)
+			c.effect(p)
 			running := Running(stored, p)
 			steps := Compare(running, stored, change.Target{})
 			require.Len(t, steps, 1)

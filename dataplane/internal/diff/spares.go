@@ -155,7 +155,7 @@ func (d *difference) makes(s *config.Section) (do *change.MakeBackend, why strin
 		why = "another section has its name"
 	default:
 		do = &change.MakeBackend{Backend: s.Name, From: from, Mode: mode}
-		if do.Servers, why = d.serversTold(s, s, nil, s.Lines()); why == "" {
+		if do.Servers, why = d.runtimeServers(s, s, nil, s.Lines()); why == "" {
 			why = whyNoCommand(s.Name, from)
 		}
 	}
@@ -219,7 +219,7 @@ func (d *difference) takes(want, one *spare) (do *change.TakeBackend, why string
 	if one.why != "" {
 		return nil, fmt.Sprintf("backend %s cannot be taken: %s", one.process, one.why)
 	}
-	servers, why := d.serversTold(one.section, s, one.lines, want.lines)
+	servers, why := d.runtimeServers(one.section, s, one.lines, want.lines)
 	if why != "" {
 		return nil, why
 	}
@@ -227,9 +227,9 @@ func (d *difference) takes(want, one *spare) (do *change.TakeBackend, why string
 		Publish: one.process == s.Name && d.target.WhyNot(change.BackendFromDefaults, change.Create, "") == ""}, ""
 }
 
-// serversTold returns the changes that give a backend of the process the servers of another
+// runtimeServers returns the changes that give a backend of the process the servers of another
 // one, or why that is not possible.
-func (d *difference) serversTold(have, want *config.Section, before, after []config.Line) (dos []change.Do, why string) {
+func (d *difference) runtimeServers(have, want *config.Section, before, after []config.Line) (dos []change.Do, why string) {
 	sub := &difference{current: d.current, desired: d.desired, target: d.target, named: d.named}
 	ok := sub.servers(have, want, before, after)
 	d.named = sub.named

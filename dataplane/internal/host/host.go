@@ -6,7 +6,7 @@
 // changes all files at once, and another one goes back. A runtime change of one file takes
 // one rename in the generation.
 //
-// Sync makes a plan of runtime changes in the process first, and then stores it (tell.go). It
+// Sync makes a plan of runtime changes in the process first, and then stores it (commands.go). It
 // stores everything else first.
 package host
 

@@ -51,8 +51,8 @@ func (s *syncing) withoutFiles(ctx context.Context, why string, full error) erro
 		return full
 	}
 	to := diff.RuntimePart(s.running, s.to, s.steps, s.target)
-	tells := change.Tells(diff.Compare(s.running, to, s.target))
-	if len(tells) == 0 {
+	dos := change.RuntimeChanges(diff.Compare(s.running, to, s.target))
+	if len(dos) == 0 {
 		return full
 	}
 	if err := s.limits.Fenced(); err != nil {
@@ -60,8 +60,8 @@ func (s *syncing) withoutFiles(ctx context.Context, why string, full error) erro
 	}
 	var err error
 	h.running = to
-	s.rename(tells)
-	if s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, tells); err != nil {
+	s.rename(dos)
+	if s.out.Commands, err = s.conn.Apply(ctx, h.layout, h.leaving, dos); err != nil {
 		h.running, h.doubt = nil, true
 	}
 	return errors.Join(full, err)

@@ -76,16 +76,16 @@ func namesFit(names *change.Names, stored *config.Config) bool {
 // rename stores the names that backends will have in the worker, before the worker gets them.
 // On a full disk it does not store them. The next process then finds that HAProxy lacks the
 // backends, and reloads.
-func (s *syncing) rename(tells []change.Do) {
-	if after := s.h.names.After(tells); after != s.h.names {
+func (s *syncing) rename(dos []change.Do) {
+	if after := s.h.names.After(dos); after != s.h.names {
 		s.storeNames(after)
 	}
 }
 
 // apply sends the changes to the worker. It then drops the names of backends that the worker
 // deleted.
-func (s *syncing) apply(ctx context.Context, tells []change.Do) (sent int, err error) {
-	sent, err = s.conn.Apply(ctx, s.h.layout, s.h.leaving, tells)
+func (s *syncing) apply(ctx context.Context, dos []change.Do) (sent int, err error) {
+	sent, err = s.conn.Apply(ctx, s.h.layout, s.h.leaving, dos)
 	if gone := s.conn.Deleted(); len(gone) > 0 {
 		s.storeNames(s.h.names.Without(gone))
 	}

@@ -246,14 +246,14 @@ func (s *syncing) run(ctx context.Context) (err error) {
 		s.to = diff.RuntimePart(s.running, s.desired, s.steps, s.target)
 		steps = diff.Compare(s.running, s.to, s.target)
 		then := s.target
-		then.Names = then.Names.After(change.Tells(steps))
+		then.Names = then.Names.After(change.RuntimeChanges(steps))
 		s.out.Left = diff.Compare(s.to, s.desired, then)
 		if s.to == s.running {
 			return nil
 		}
 	}
 	if why == "" && change.ImpactOf(steps) != change.Reload {
-		if why, err = s.byCommands(ctx, change.Tells(steps)); why == "" || err != nil {
+		if why, err = s.byCommands(ctx, change.RuntimeChanges(steps)); why == "" || err != nil {
 			return err
 		}
 		h.log.Warn("a runtime change takes a reload", "reason", why)
@@ -270,7 +270,7 @@ func (s *syncing) run(ctx context.Context) (err error) {
 // connections. HAProxy would refuse it, and the refusal would hold up all other runtime
 // changes.
 func (s *syncing) holdReturning(ctx context.Context) error {
-	returning := slices.DeleteFunc(change.Tells(s.steps), func(do change.Do) bool { return !s.returns(do) })
+	returning := slices.DeleteFunc(change.RuntimeChanges(s.steps), func(do change.Do) bool { return !s.returns(do) })
 	if len(returning) == 0 || s.conn == nil {
 		return nil
 	}

@@ -54,7 +54,7 @@ func (w *Worker) Apply(ctx context.Context, layout config.Layout, leaving Leavin
 		}
 		// A change of the state closes the remaining idle connections.
 		again := "set server " + a.inProcess(ref).String() + " state "
-		if err := a.tell(ctx, command{text: again + "drain"}, command{text: again + "maint"}); err != nil {
+		if err := a.send(ctx, command{text: again + "drain"}, command{text: again + "maint"}); err != nil {
 			return a.sent, err
 		}
 		if err := a.remove(ctx, ref); err != nil {
@@ -91,14 +91,14 @@ func (a *applier) one(ctx context.Context, do change.Do) error {
 	case *change.ChangeEntries:
 		return a.changeEntries(ctx, do)
 	case *change.NewCertificate:
-		if err := a.tell(ctx, command{text: "new ssl cert", args: []string{a.path(do.File)}, good: []string{"New empty", "already exists"}}); err != nil {
+		if err := a.send(ctx, command{text: "new ssl cert", args: []string{a.path(do.File)}, good: []string{"New empty", "already exists"}}); err != nil {
 			return err
 		}
 		return a.commit(ctx, "cert", do.File)
 	case *change.SetCertificate:
 		return a.commit(ctx, "cert", do.File)
 	case *change.DeleteCertificate:
-		return a.tell(ctx, command{text: "del ssl cert", args: []string{a.path(do.File)}, good: []string{"' deleted", "doesn't exist", "not referenced"}})
+		return a.send(ctx, command{text: "del ssl cert", args: []string{a.path(do.File)}, good: []string{"' deleted", "doesn't exist", "not referenced"}})
 	case *change.ChangeListEntry:
 		return a.changeList(ctx, do)
 	case *change.SetCA:
@@ -111,7 +111,7 @@ func (a *applier) one(ctx context.Context, do change.Do) error {
 func (a *applier) flush(ctx context.Context) error {
 	queue := a.queue
 	a.queue = nil
-	return a.tell(ctx, queue...)
+	return a.send(ctx, queue...)
 }
 
 func (a *applier) path(f config.File) string { return a.layout.Path(f.Kind, f.Name) }
@@ -197,7 +197,7 @@ func (a *applier) learnIDs(ctx context.Context, dos []change.Do) error {
 // last connection has ended.
 func (a *applier) deleteServer(ctx context.Context, ref change.ServerRef) error {
 	delete(a.want, ref)
-	if err := a.tell(ctx, command{text: change.FieldRow("state").Command(a.inProcess(ref), change.Maint), good: []string{"", "No such server"}}); err != nil {
+	if err := a.send(ctx, command{text: change.FieldRow("state").Command(a.inProcess(ref), change.Maint), good: []string{"", "No such server"}}); err != nil {
 		return err
 	}
 	return a.remove(ctx, ref)
@@ -205,7 +205,7 @@ func (a *applier) deleteServer(ctx context.Context, ref change.ServerRef) error 
 
 // remove deletes a server in maintenance, unless it still has connections.
 func (a *applier) remove(ctx context.Context, ref change.ServerRef) error {
-	err := a.tell(ctx, command{text: "del server", args: []string{a.inProcess(ref).String()}, good: []string{"Server deleted", "No such server"}})
+	err := a.send(ctx, command{text: "del server", args: []string{a.inProcess(ref).String()}, good: []string{"Server deleted", "No such server"}})
 	if refused := (*Refused)(nil); errors.As(err, &refused) && strings.Contains(refused.Answer, "connection") {
 		a.leaving[ref] = struct{}{}
 		return nil
@@ -250,7 +250,7 @@ func (a *applier) sendAndShow(ctx context.Context) (map[change.ServerRef]change.
 	}
 	queue := a.queue
 	a.queue = nil
-	answers, err := a.tellAsking(ctx, a.showServers(slices.Collect(maps.Keys(backends))...), queue...)
+	answers, err := a.sendAsking(ctx, a.showServers(slices.Collect(maps.Keys(backends))...), queue...)
 	if err != nil || len(backends) == 0 {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (a *applier) deleteBackend(ctx context.Context, name string) error {
 	maps.DeleteFunc(a.want, func(ref change.ServerRef, _ []change.Setting) bool { return of(ref) })
 	a.leaving[whole] = struct{}{}
 	del, stat := "del backend "+name, "show stat "+name+" 2 -1"
-	answers, err := a.tellAsking(ctx, []string{experimental, del, stat},
+	answers, err := a.sendAsking(ctx, []string{experimental, del, stat},
 		command{text: "unpublish backend", args: []string{name}, good: []string{"Backend unpublished", "No such backend"}})
 	if err != nil {
 		return err

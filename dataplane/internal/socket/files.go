@@ -47,7 +47,7 @@ func (a *applier) changeEntries(ctx context.Context, do *change.ChangeEntries) e
 	if whole {
 		return a.replaceEntries(ctx, noun, do.File, parse(do.File.Content))
 	}
-	return a.tell(ctx, commands...)
+	return a.send(ctx, commands...)
 }
 
 // secretly returns the text that an error shows in place of a secret command and its answer.
@@ -73,11 +73,11 @@ func (a *applier) replaceEntries(ctx context.Context, noun string, f config.File
 	}
 	a.sent++
 	at := fmt.Sprintf(" %s @%d", noun, version)
-	if err := a.tell(ctx, fill(command{text: "add" + at, args: path, secret: secretly(f.Name, "")}, noun, entries)...); err != nil {
+	if err := a.send(ctx, fill(command{text: "add" + at, args: path, secret: secretly(f.Name, "")}, noun, entries)...); err != nil {
 		_, _ = a.conn.Exec(ctx, "clear"+at+" "+path[0]) // frees the memory of the new version
 		return err
 	}
-	return a.tell(ctx, command{text: "commit" + at, args: path})
+	return a.send(ctx, command{text: "commit" + at, args: path})
 }
 
 // fill returns commands that add all entries. It puts the entries of a map into as few
@@ -105,9 +105,9 @@ func fill(add command, noun string, entries []config.MapEntry) []command {
 // commit replaces the loaded content of a file.
 func (a *applier) commit(ctx context.Context, noun string, f config.File) error {
 	object, path := " ssl "+noun, []string{a.path(f)}
-	err := a.tell(ctx, command{text: "set" + object, args: path, payload: f.Content, good: []string{"ransaction created", "ransaction updated"}})
+	err := a.send(ctx, command{text: "set" + object, args: path, payload: f.Content, good: []string{"ransaction created", "ransaction updated"}})
 	if err == nil {
-		err = a.tell(ctx, command{text: "commit" + object, args: path, good: []string{"Success"}})
+		err = a.send(ctx, command{text: "commit" + object, args: path, good: []string{"Success"}})
 	}
 	if err != nil {
 		_, _ = a.conn.Exec(ctx, "abort"+object+" "+path[0]) // an open transaction would block the next one
@@ -121,7 +121,7 @@ func (a *applier) changeList(ctx context.Context, do *change.ChangeListEntry) er
 	list, gone := a.path(do.File), do.Entry.Certificate()
 	if do.Action != change.Delete {
 		add := command{text: "add ssl crt-list", args: []string{list}, payload: []byte(strings.Join(do.Entry, " ") + "\n"), good: []string{"Success"}}
-		if err := a.tell(ctx, add); err != nil {
+		if err := a.send(ctx, add); err != nil {
 			return err
 		}
 	}
@@ -136,5 +136,5 @@ func (a *applier) changeList(ctx context.Context, do *change.ChangeListEntry) er
 		_, line, _ := strings.Cut(answer, "\n"+gone+":") // the first entry is the old one, because new entries go to the end
 		gone += ":" + line[:len(line)-len(strings.TrimLeft(line, "0123456789"))]
 	}
-	return a.tell(ctx, command{text: "del ssl crt-list", args: []string{list, gone}, good: []string{"' deleted"}})
+	return a.send(ctx, command{text: "del ssl crt-list", args: []string{list, gone}, good: []string{"' deleted"}})
 }

@@ -125,16 +125,16 @@ func (c command) refused(answer string) *Refused {
 	return &Refused{Command: shown.line(), Answer: haproxycfg.RedactQuoted(answer, strings.Join(rest, " "))}
 }
 
-// tell sends commands together and judges each answer. Either all of them have a payload, or
+// send sends commands together and judges each answer. Either all of them have a payload, or
 // none has.
-func (a *applier) tell(ctx context.Context, commands ...command) error {
-	_, err := a.tellAsking(ctx, nil, commands...)
+func (a *applier) send(ctx context.Context, commands ...command) error {
+	_, err := a.sendAsking(ctx, nil, commands...)
 	return err
 }
 
-// tellAsking is tell with questions after the commands. It sends all together, and returns
+// sendAsking is tell with questions after the commands. It sends all together, and returns
 // the answers to the questions.
-func (a *applier) tellAsking(ctx context.Context, questions []string, commands ...command) ([]string, error) {
+func (a *applier) sendAsking(ctx context.Context, questions []string, commands ...command) ([]string, error) {
 	var batch []string
 	for _, c := range commands {
 		words := append(strings.Split(c.text, " "), c.args...)
@@ -154,13 +154,13 @@ func (a *applier) tellAsking(ctx context.Context, questions []string, commands .
 		}
 	}
 	answers, err := a.conn.Batch(ctx, append(batch, questions...))
-	told := min(len(batch), len(answers))
-	for i, answer := range answers[:told] {
+	sent := min(len(batch), len(answers))
+	for i, answer := range answers[:sent] {
 		if no := a.judge(commands[i], answer); err == nil {
 			err = no
 		}
 	}
-	return answers[told:], err
+	return answers[sent:], err
 }
 
 func (a *applier) judge(c command, answer string) error {

@@ -217,7 +217,7 @@ func (m *Model) withService(at *derive.Reads, of *annotation.Options, svc *corev
 	if has {
 		var problems []annotation.Problem
 		o, problems = m.Annotations.Read(annotation.Service, svc.Annotations, o)
-		tellAnnotations(at, "Service", svc, problems)
+		warnOfAnnotations(at, "Service", svc, problems)
 	}
 	o.AppProtocol(protocol)
 	return pointerTo(o)

@@ -34,7 +34,7 @@ func (m *Model) deriveCertificates() *ofCertificates {
 		return of.Namespace, 1
 	}, order, m.Limits.SecretsPerNamespace, limits.Whole)
 	m.certificates = derive.Each("certificates", named, m.check)
-	derive.Each("useless certificates", m.certificates, m.tellUnusable)
+	derive.Each("useless certificates", m.certificates, m.refuseUnusable)
 	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
 	m.mustCover = derive.GroupBy("hosts to cover", asks, func(_ Name, a *tlsAsks, add func(Name, mustCover)) {
 		for _, c := range a.covers {
@@ -318,8 +318,8 @@ func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*
 	}
 	now.Hosts = slices.Sorted(slices.Values(line.Hosts))
 	now.Except = m.exceptions(at, name.Namespace, now.Hosts)
-	m.tellDates(at, cert)
-	m.tellMisfits(at, name, cert, misfits)
+	m.warnOfDates(at, cert)
+	m.warnOfMisfits(at, name, cert, misfits)
 	if was != nil && was.TLSCertificate.equal(&now.TLSCertificate) && was.until.Equal(now.until) && sameContent(was.file.Content, now.file.Content) {
 		return was, true
 	}
@@ -328,8 +328,8 @@ func (m *Model) use(at *derive.Reads, name Name, all []*tlsHost, was *served) (*
 
 func sameContent(x, y []byte) bool { return len(x) == len(y) && (len(x) == 0 || &x[0] == &y[0]) }
 
-// tellDates reports the problems of a Secret, once for all Ingresses that name it.
-func (m *Model) tellDates(at *derive.Reads, cert *checkedSecret) {
+// warnOfDates reports the problems of a Secret, once for all Ingresses that name it.
+func (m *Model) warnOfDates(at *derive.Reads, cert *checkedSecret) {
 	warnings, next := cert.checked.Warnings(m.now(at), m.ExpiryWarning)
 	for _, w := range warnings {
 		limits.Refuse(at, "Secret", cert.checked.Secret, reconcile.Refusal{Reason: w.Reason, Warning: !w.Refused})
@@ -337,15 +337,15 @@ func (m *Model) tellDates(at *derive.Reads, cert *checkedSecret) {
 	at.Again(next)
 }
 
-// tellUnusable reports a Secret that serves no host.
-func (m *Model) tellUnusable(at *derive.Reads, _ Name, cert *checkedSecret, _ bool) (bool, bool) {
+// refuseUnusable reports a Secret that serves no host.
+func (m *Model) refuseUnusable(at *derive.Reads, _ Name, cert *checkedSecret, _ bool) (bool, bool) {
 	if cert.checked.Secret != nil && cert.use() == nil {
-		m.tellDates(at, cert)
+		m.warnOfDates(at, cert)
 	}
 	return false, false
 }
 
-func (m *Model) tellMisfits(at *derive.Reads, name Name, cert *checkedSecret, misfits []string) {
+func (m *Model) warnOfMisfits(at *derive.Reads, name Name, cert *checkedSecret, misfits []string) {
 	more, _ := m.mustCover.Get(at, name)
 	for _, c := range more {
 		if other, ok := m.tlsHosts.Get(at, c.host); !cert.use().Covers(c.host) && (!ok || other.secret == name) {

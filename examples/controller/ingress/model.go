@@ -144,8 +144,8 @@ func NewModel(g *derive.Graph, in Inputs, opts Options, previous *dataplane.Conf
 	m.deriveLines(asks)
 	backends.streams = derive.Each("streams", asks.backends, m.serveStream)
 	certificates := m.deriveCertificates()
-	derive.Each("missing", derive.GroupBy("with missing Services", asks.ofIngress, onlyMissing, missing.compare), m.tellMissing)
-	derive.Each("unused canaries", derive.GroupBy("canary Ingresses", ingresses.all, onlyCanaries, (*annotated).compare), m.tellUnusedCanary)
+	derive.Each("missing", derive.GroupBy("with missing Services", asks.ofIngress, onlyMissing, missing.compare), m.refuseMissing)
+	derive.Each("unused canaries", derive.GroupBy("canary Ingresses", ingresses.all, onlyCanaries, (*annotated).compare), m.warnOfUnusedCanary)
 	m.refused = limits.Refusals(g)
 	m.deriveRoutes(ingresses, asks, backends, certificates)
 	return m

@@ -75,7 +75,7 @@ func (m *Model) defaultCertificate(at *derive.Reads, was *checkedSecret) *checke
 	cert := m.checkSecret(at, secret, defaultFile, was)
 	switch {
 	case cert.checked.Secret != nil:
-		m.tellDates(at, cert)
+		m.warnOfDates(at, cert)
 	case !m.isOut(at, "Secret", secret): // otherwise the list of quarantined resources shows it
 		limits.Refuse(at, "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
 			Reason: fmt.Sprintf("-default-certificate names it, and there is none of type %s: server names without a certificate are refused", corev1.SecretTypeTLS)})

@@ -29,7 +29,7 @@ func (m *Model) readAnnotations(at *derive.Reads, _ Name, ing *networkingv1.Ingr
 		return &annotated{ing, &noOptions}, true
 	}
 	options, problems := m.Annotations.Read(annotation.Ingress, ing.Annotations, noOptions)
-	tellAnnotations(at, "Ingress", ing, problems)
+	warnOfAnnotations(at, "Ingress", ing, problems)
 	return &annotated{ing, &options}, true
 }
 
@@ -172,8 +172,8 @@ func onlyCanaries(name Name, a *annotated, add func(Name, *annotated)) {
 	}
 }
 
-// tellUnusedCanary reports a canary that gets no requests.
-func (m *Model) tellUnusedCanary(at *derive.Reads, name Name, all []*annotated, _ bool) (bool, bool) {
+// warnOfUnusedCanary reports a canary that gets no requests.
+func (m *Model) warnOfUnusedCanary(at *derive.Reads, name Name, all []*annotated, _ bool) (bool, bool) {
 	a, used := all[0], false
 	findCanaries(name, a, func(path canaryPath, _ *canary) {
 		c, _ := m.canaryOf.Get(at, path)

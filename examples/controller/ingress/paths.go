@@ -124,8 +124,8 @@ func (r *reading) readRule(field fieldPath, rule *networkingv1.IngressRule) {
 	} else if problem := claims.HostProblem(host); problem != "" {
 		r.refuse(field.sub(".host"), problem)
 		return
-	} else if odd := claims.HostWarning(host); odd != "" {
-		r.warn(field.sub(".host"), odd)
+	} else if warning := claims.HostWarning(host); warning != "" {
+		r.warn(field.sub(".host"), warning)
 	}
 	if rule.HTTP == nil || !r.owns(field.sub(".host"), host) {
 		return
@@ -260,8 +260,8 @@ func onlyMissing(name Name, a *asks, add func(Name, missing)) {
 	}
 }
 
-// tellMissing reports the Services that do not exist.
-func (m *Model) tellMissing(at *derive.Reads, name Name, all []missing, _ bool) (bool, bool) {
+// refuseMissing reports the Services that do not exist.
+func (m *Model) refuseMissing(at *derive.Reads, name Name, all []missing, _ bool) (bool, bool) {
 	meant, _ := m.guesses.Get(at, name.Namespace)
 	ing, _ := m.mine.Get(at, name)
 	for _, one := range all {

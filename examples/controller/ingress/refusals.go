@@ -20,7 +20,7 @@ func warn(at *derive.Reads, ing *networkingv1.Ingress, field fieldPath, reason s
 	limits.Refuse(at, "Ingress", ing, reconcile.Refusal{Field: field.String(), Reason: reason, Warning: true})
 }
 
-func tellAnnotations(at *derive.Reads, kind string, o metav1.Object, problems []annotation.Problem) {
+func warnOfAnnotations(at *derive.Reads, kind string, o metav1.Object, problems []annotation.Problem) {
 	for _, p := range problems {
 		limits.Refuse(at, kind, o, reconcile.Refusal{Field: p.Field(), Reason: p.Reason, Warning: p.Warning})
 	}

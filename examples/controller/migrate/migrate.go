@@ -22,7 +22,7 @@ func Report(ingresses []*networkingv1.Ingress, services []*corev1.Service, secre
 		m.ingress(ing)
 	}
 	for _, svc := range services {
-		m.tell("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, nil))
+		m.report("Service "+svc.Namespace+"/"+svc.Name, annotation.Verdicts(annotation.Service, svc.Annotations, nil))
 	}
 	return m.text.String() + m.summary()
 }
@@ -75,10 +75,10 @@ func (m *migration) ingress(ing *networkingv1.Ingress) {
 	if v := annotation.Unsaid(ing.Annotations); len(ing.Spec.TLS) > 0 && v.Name != "" {
 		all = append(all, v)
 	}
-	m.tell("Ingress "+ing.Namespace+"/"+ing.Name, all)
+	m.report("Ingress "+ing.Namespace+"/"+ing.Name, all)
 }
 
-func (m *migration) tell(object string, all []annotation.Verdict) {
+func (m *migration) report(object string, all []annotation.Verdict) {
 	if len(all) == 0 {
 		return
 	}

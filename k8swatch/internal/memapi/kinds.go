@@ -28,8 +28,8 @@ type Kind struct {
 // Types are the Go types of objects: those of the program's own scheme, which may be
 // nil, and those of client-go.
 type Types struct {
-	Own  *runtime.Scheme
-	Told map[schema.GroupKind]string // plurals; see Tell
+	Own     *runtime.Scheme
+	Learned map[schema.GroupKind]string // plurals; see Learn
 }
 
 func (t Types) schemes() []*runtime.Scheme {

@@ -64,9 +64,9 @@ func Near(kind, resource string) bool {
 	return n >= 3 && len(name)-n <= 2 && len(resource)-n <= 4 && !slices.Contains(Plurals(kind), resource)
 }
 
-// Tell notes the plural that a CustomResourceDefinition gives to its kind. It does nothing
+// Learn notes the plural that a CustomResourceDefinition gives to its kind. It does nothing
 // for other objects.
-func (t *Types) Tell(obj runtime.Object) {
+func (t *Types) Learn(obj runtime.Object) {
 	gvk := obj.GetObjectKind().GroupVersionKind()
 	if gvk.Group != "apiextensions.k8s.io" || gvk.Kind != "CustomResourceDefinition" {
 		return
@@ -81,24 +81,24 @@ func (t *Types) Tell(obj runtime.Object) {
 	if group == "" || kind == "" || plural == "" {
 		return
 	}
-	if t.Told == nil {
-		t.Told = map[schema.GroupKind]string{}
+	if t.Learned == nil {
+		t.Learned = map[schema.GroupKind]string{}
 	}
-	t.Told[schema.GroupKind{Group: group, Kind: kind}] = plural
+	t.Learned[schema.GroupKind{Group: group, Kind: kind}] = plural
 }
 
 // Resource returns the resource under which objects of a kind are stored.
 func (t Types) Resource(gvk schema.GroupVersionKind) schema.GroupVersionResource {
-	if told := t.Told[gvk.GroupKind()]; told != "" {
-		return gvk.GroupVersion().WithResource(told)
+	if learned := t.Learned[gvk.GroupKind()]; learned != "" {
+		return gvk.GroupVersion().WithResource(learned)
 	}
 	return gvk.GroupVersion().WithResource(Plurals(gvk.Kind)[0])
 }
 
 // names reports whether a resource may be that of a kind.
 func (t Types) names(gvk schema.GroupVersionKind, resource string) bool {
-	if told := t.Told[gvk.GroupKind()]; told != "" {
-		return told == resource
+	if learned := t.Learned[gvk.GroupKind()]; learned != "" {
+		return learned == resource
 	}
 	return slices.Contains(Plurals(gvk.Kind), resource)
 }

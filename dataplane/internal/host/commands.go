@@ -44,7 +44,7 @@ func (s *syncing) quick(ctx context.Context) (only bool, err error) {
 	}
 	s.compare()
 	s.ahead = change.ImpactOf(s.steps) == change.Runtime
-	return s.ahead && !slices.ContainsFunc(change.Tells(s.steps), s.returns), nil
+	return s.ahead && !slices.ContainsFunc(change.RuntimeChanges(s.steps), s.returns), nil
 }
 
 // knows reports whether the configuration of that process is known.
@@ -57,19 +57,19 @@ func (h *Host) knows(pid int) bool { return pid == h.worker && h.running != nil 
 // HAProxy, or reloads if HAProxy does not show them. If the host ends, so does HAProxy, and
 // starts with the old files. If HAProxy restarts in between, it has another process id. The
 // end of byCommands or the next Sync notices that.
-func (s *syncing) byCommands(ctx context.Context, tells []change.Do) (why string, err error) {
+func (s *syncing) byCommands(ctx context.Context, dos []change.Do) (why string, err error) {
 	h := s.h
-	told := len(tells) > 0 || len(h.leaving) > 0 && s.conn != nil
-	if told {
+	sent := len(dos) > 0 || len(h.leaving) > 0 && s.conn != nil
+	if sent {
 		if err := s.limits.Fenced(); err != nil {
 			return "", fail("fence", err)
 		}
-		if h.doubt = true; !shows(tells) || len(h.leaving) > 0 {
+		if h.doubt = true; !shows(dos) || len(h.leaving) > 0 {
 			_ = h.mark(h.store.seen.generation) // on a full disk there is no mark
 		}
-		s.rename(tells)
+		s.rename(dos)
 		err = h.store.step("tell", func() error {
-			s.out.Commands, err = s.apply(ctx, tells)
+			s.out.Commands, err = s.apply(ctx, dos)
 			return err
 		})
 		switch {
@@ -80,13 +80,13 @@ func (s *syncing) byCommands(ctx context.Context, tells []change.Do) (why string
 		}
 	}
 	if err := fail("files", s.keep()); err != nil {
-		if told {
+		if sent {
 			h.running, h.doubt = s.to, false // the mark stays for the next process
 			err = onlyTold(err)
 		}
 		return "", err
 	}
-	if told {
+	if sent {
 		if procs, err := h.master.Procs(ctx); err != nil || procs.WorkerPID() != s.pid {
 			return "the process was replaced meanwhile", nil
 		}
@@ -96,8 +96,8 @@ func (s *syncing) byCommands(ctx context.Context, tells []change.Do) (why string
 }
 
 // shows reports whether the next process can read all these changes back from HAProxy.
-func shows(tells []change.Do) bool {
-	return !slices.ContainsFunc(tells, func(do change.Do) bool {
+func shows(dos []change.Do) bool {
+	return !slices.ContainsFunc(dos, func(do change.Do) bool {
 		set, ok := do.(*change.SetServer)
 		return !ok || slices.ContainsFunc(set.Set, func(set change.Setting) bool { return set.Row.Loaded == nil })
 	})
