@@ -213,7 +213,7 @@ func (e *Election) observed(identity string) {
 	}
 }
 
-// tell calls OnLeader until wake is closed. Renewals do not wait for it.
+// notify calls OnLeader until wake is closed. Renewals do not wait for it.
 func (e *Election) notify() {
 	for range e.wake {
 		e.mu.Lock()

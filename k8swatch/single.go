@@ -155,7 +155,7 @@ func (s *Single[T]) ForceSync() {
 	s.watcher.ForceSync()
 }
 
-// tell calls OnChange until it knows the current state. It compares that with the state
+// notify calls OnChange until it knows the current state. It compares that with the state
 // of the last call, so that it queues nothing and delivers nothing twice.
 func (s *Single[T]) notify(ctx context.Context) error {
 	for s.watcher.Synced() && ctx.Err() == nil {

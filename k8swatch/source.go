@@ -273,7 +273,7 @@ func (f *Folder) Errors() []error {
 	return errs
 }
 
-// tell calls OnError for new errors.
+// notify calls OnError for new errors.
 func (f *Folder) notify() {
 	all, reported := f.Errors(), f.reported
 	f.reported = all

@@ -29,7 +29,7 @@ func (l *Loop) calledBack(name string, err error) {
 	eventbus.Publish(l.bus, CallbackFailed{Callback: name, Err: err, Failures: l.panics[name]})
 }
 
-// tellDeployed calls Deployed of the newest render that made a configuration.
+// publishDeployed calls Deployed of the newest render that made a configuration.
 func (l *Loop) publishDeployed(v *validated, term uint64) {
 	l.mu.Lock()
 	if newest := l.sched.newest; v.same(newest) {

@@ -95,7 +95,7 @@ func (l *Loop) refetched(v *validated, err error) bool {
 	return l.refetch == v.id
 }
 
-// hear quarantines what instances refused since the last reconciliation. It withdraws what
+// collectRefusals quarantines what instances refused since the last reconciliation. It withdraws what
 // instances refused that left. The caller holds l.rendering.
 func (l *Loop) collectRefusals() (changes []quarantine.Change) {
 	l.mu.Lock()

@@ -147,7 +147,7 @@ func (l *lateness) due(err error) (error, time.Duration) {
 	return err, follow.ReadTime
 }
 
-// tell shows a problem and publishes it, but not the same one twice in a row. It returns when
+// report shows a problem and publishes it, but not the same one twice in a row. It returns when
 // to look again, 0 for never.
 func (f *Follower) report(w *Wanted, wrong, missing error) (again time.Duration) {
 	var unread *follow.UnreadError

@@ -171,7 +171,7 @@ func (c *Client) storeTold(ctx context.Context, j *job, out *change.Outcome) err
 	return nil
 }
 
-// tell changes the running process, except for changes that go with a push or a stored
+// sendRuntime changes the running process, except for changes that go with a push or a stored
 // certificate. It then reads the servers back.
 func (c *Client) sendRuntime(ctx context.Context, j *job, out *change.Outcome) error {
 	deadline := time.Now().Add(serverLeaves)
