@@ -56,7 +56,8 @@ func (s Section) Lines(keyword string) [][]string {
 	var lines [][]string
 	n := s.Line - 1
 	for line := range strings.Lines(s.Text) {
-		if n++; n == s.header && s.Kind != "" || !strings.Contains(line, keyword) { // cheap test that sorts out most lines
+		n++
+		if n == s.header && s.Kind != "" || !strings.Contains(line, keyword) { // cheap test that sorts out most lines
 			continue
 		}
 		words, err := haproxycfg.Fields(line)

@@ -106,7 +106,8 @@ func (f *fetched) getAll(ctx context.Context, found []Object) ([]Object, error) 
 	var failed error
 	first := len(found) // index of the first that failed
 	for i, m := range found {
-		if objs[i] = f.hit(versionOf(m)); objs[i] != nil {
+		objs[i] = f.hit(versionOf(m))
+		if objs[i] != nil {
 			continue
 		}
 		all.Go(func() error {
@@ -119,7 +120,8 @@ func (f *fetched) getAll(ctx context.Context, found []Object) ([]Object, error) 
 			obj, err := f.get(ctx, versionOf(m))
 			mu.Lock()
 			defer mu.Unlock()
-			if objs[i] = obj; err != nil && i < first {
+			objs[i] = obj
+			if err != nil && i < first {
 				first, failed = i, err
 			}
 			return nil

@@ -98,7 +98,8 @@ func (w *Watcher) join(g *Group) error {
 	case w.group != nil:
 		return ErrInGroup
 	}
-	if w.group = g; g.notify.onChange != nil {
+	w.group = g
+	if g.notify.onChange != nil {
 		w.intake.store.MaxChanged = max(w.intake.store.MaxChanged, g.notify.max)
 	}
 	return nil
@@ -125,7 +126,8 @@ func (g *Group) initially(count int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.count += count
-	if g.unsynced--; g.unsynced == 0 {
+	g.unsynced--
+	if g.unsynced == 0 {
 		g.notify.syncComplete(g.count)
 		close(g.complete)
 	}

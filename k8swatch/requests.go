@@ -155,7 +155,8 @@ func (r *requests) ListWithContext(_ context.Context, opts metav1.ListOptions) (
 			return nil, err
 		}
 		all.ResourceVersion = m.GetResourceVersion()
-		if opts.Continue = m.GetContinue(); opts.Continue == "" {
+		opts.Continue = m.GetContinue()
+		if opts.Continue == "" {
 			return all, nil
 		}
 	}

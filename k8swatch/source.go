@@ -301,7 +301,8 @@ func (f *Folder) WaitForKnown(ctx context.Context) error {
 			if !errors.As(err, &m) || m.Effect != NoneKnown {
 				continue
 			}
-			if unknown = true; f.copies != nil {
+			unknown = true
+			if f.copies != nil {
 				f.copies.Mark(filepath.Base(m.File))
 			}
 		}

@@ -81,7 +81,8 @@ func (v *View) take(last, now *GroupSnapshot) (changes []Change, known bool) {
 	default:
 		known = p.From <= last.real().revision && now.real().revision <= p.To
 	}
-	if v.reread = false; !known || now.real().revision >= p.To {
+	v.reread = false
+	if !known || now.real().revision >= p.To {
 		v.pending = Changes{Snapshot: p.Snapshot}
 	}
 	return p.Objects, known

@@ -308,8 +308,9 @@ func (n *notifier) run(ctx context.Context) {
 				retry, failures = backoff(minRedeliver, maxRedeliver, 0), 0
 			} else if ctx.Err() == nil {
 				pause = retry.Step()
-				cause, _, _ := strings.Cut(err.Error(), "\n")                // without the stack of a panic
-				if failures++; failures&(failures-1) == 0 || said != cause { // at each doubling
+				cause, _, _ := strings.Cut(err.Error(), "\n") // without the stack of a panic
+				failures++
+				if failures&(failures-1) == 0 || said != cause { // at each doubling
 					said = cause
 					n.log.Error("OnChange failed; it will be called again", "in", pause, "failures", failures, "error", err)
 				}
@@ -361,7 +362,8 @@ func (n *notifier) take() (p pending, synced int) {
 		return p, synced
 	}
 	snapshot := n.snapshot(taken)
-	if p.Snapshot = snapshot; p.Total() == 0 {
+	p.Snapshot = snapshot
+	if p.Total() == 0 {
 		p.From, p.To = snapshot.Revision(), snapshot.Revision()
 	}
 	return p, synced

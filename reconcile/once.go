@@ -43,7 +43,8 @@ func (l *Loop) Preview(ctx context.Context) ([]Outcome, error) {
 	return l.alone(ctx, func(t Target, v *validated) (o Outcome) {
 		w := &worker{loop: l, target: t}
 		c := call{instance: t.Name(), want: v, deadline: time.Now().Add(l.live.Load().DeployTimeout)}
-		if _, o.Err = w.identify(ctx, c); o.Err != nil {
+		_, o.Err = w.identify(ctx, c)
+		if o.Err != nil {
 			return o
 		}
 		c.deadline = time.Now().Add(l.live.Load().DeployTimeout)

@@ -78,7 +78,8 @@ func (p *pacer) acted(start, end time.Time, most time.Duration, unchanged bool) 
 func backOff(first, most time.Duration, failures int) time.Duration {
 	wait := first
 	for range failures - 1 {
-		if wait *= 2; wait >= most {
+		wait *= 2
+		if wait >= most {
 			return most
 		}
 	}

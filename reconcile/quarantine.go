@@ -48,7 +48,8 @@ func quarantinedOf(h *quarantine.Held) Quarantined {
 	if !ok {
 		fault = Fault{Message: "it changed together with what is at fault, and waits until it is tried"}
 	}
-	if q.Fault = fault; ok && !fault.hangs {
+	q.Fault = fault
+	if ok && !fault.hangs {
 		if r, known := fault.Culprit(); !known || r.Key() != h.Key {
 			q.Fault.Resources = []Resource{q.Resource}
 		}

@@ -116,7 +116,8 @@ func fold(refused []Refusal) (kept []Refusal) {
 			continue
 		case of == nil:
 			of = &seen{}
-			if space.count++; space.count > maxRefused {
+			space.count++
+			if space.count > maxRefused {
 				space.last = len(kept)
 				r = Refusal{Resource: "namespace " + ns, Reason: fmt.Sprintf("more than %d of its resources are refused", maxRefused), More: r.More}
 			} else {

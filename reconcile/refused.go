@@ -130,7 +130,8 @@ func (l *Loop) refuses(r report) (changes []quarantine.Change) {
 		return nil // it gets another configuration already
 	}
 	w.rounds++
-	if w.gaveUp = l.hopeless(r, fresh); w.gaveUp != "" {
+	w.gaveUp = l.hopeless(r, fresh)
+	if w.gaveUp != "" {
 		if w.rounds == 1 && !l.refusesSomething(name) {
 			w.rounds = 0 // nothing is quarantined for it: it may report again
 		}

@@ -27,7 +27,8 @@ func (l *Loop) renderAndValidate(ctx context.Context, id uint64, changes []quara
 	first := l.bounded(ctx, s)
 	a, again := first, first.err != nil && !l.gaveUp.same(first)
 	for again && a.err != nil && a.verdict && ctx.Err() == nil {
-		if again = s.Failed(faultsOf(a.err)); again {
+		again = s.Failed(faultsOf(a.err))
+		if again {
 			a = l.bounded(ctx, s)
 		}
 	}

@@ -125,7 +125,8 @@ func (l *Loop) yielding(ctx context.Context, patience time.Duration) (context.Co
 		if ctx.Err() != nil {
 			return
 		}
-		if l.hurry = cancel; len(l.wake) > 0 {
+		l.hurry = cancel
+		if len(l.wake) > 0 {
 			cancel()
 		}
 	})

@@ -64,7 +64,8 @@ func (e *Engine) RenderEach(ctx context.Context, name, variable string, items []
 		if ctx.Err() != nil {
 			return nil, stopped(name, ctx.Err())
 		}
-		if size += len(texts[i]); size > e.max {
+		size += len(texts[i])
+		if size > e.max {
 			all = append(all, e.unlocated(en, fmt.Errorf("%w: all items together: more than %d bytes", ErrTooLarge, e.max)))
 			break
 		}

@@ -134,7 +134,8 @@ func Compile(fsys fs.FS, opts *Options) (*Engine, error) {
 	if e.max <= 0 {
 		e.max = DefaultMaxOutput
 	}
-	if e.memory = opts.MaxMemory; e.memory <= 0 {
+	e.memory = opts.MaxMemory
+	if e.memory <= 0 {
 		e.memory = DefaultMaxMemory
 	}
 	if err := e.findSnippets(); err != nil {

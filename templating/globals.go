@@ -32,7 +32,8 @@ func declare(opts *Options) (*declared, error) {
 	d := &declared{globals: standard(), vars: map[string]reflect.Type{}, fixed: map[string]reflect.Value{}}
 	_, global := opts.Globals[ownerName]
 	_, variable := opts.Vars[ownerName]
-	if d.owner = !global && !variable; d.owner {
+	d.owner = !global && !variable
+	if d.owner {
 		d.globals[ownerName] = func(any) {}
 	}
 	var errs []error

@@ -79,7 +79,8 @@ const lineCost = 64
 
 func (r *run) fits(n, lines int) error {
 	most := max(r.max/lineCost, 1000)
-	if r.lines += lines; r.out.Len()+n > r.max {
+	r.lines += lines
+	if r.out.Len()+n > r.max {
 		r.full = fmt.Errorf("%w: more than %d bytes", ErrTooLarge, r.max)
 	} else if r.lines > most {
 		r.full = fmt.Errorf("%w: more than %d lines", ErrTooLarge, most)
@@ -137,7 +138,8 @@ func (r *run) mark(m place.Mark) {
 		r.inLine = 0
 	}
 	r.marked = m.At
-	if r.inLine++; r.inLine <= maxMarks {
+	r.inLine++
+	if r.inLine <= maxMarks {
 		r.marks = append(r.marks, m)
 	}
 }
@@ -147,7 +149,8 @@ func (r *run) mark(m place.Mark) {
 const maxBuffered = 8
 
 func (r *run) grow(env native.Env, size int) {
-	if r.buffered += size; r.buffered/maxBuffered > r.max {
+	r.buffered += size
+	if r.buffered/maxBuffered > r.max {
 		failBound(env, "macros wrote more than %d times %d bytes", maxBuffered, r.max)
 	}
 }
@@ -159,7 +162,8 @@ const maxDepth = 256
 // enter counts a call. Every macro calls enter at its start and leave at its end.
 func enter(env native.Env) {
 	r := runOf(env)
-	if r.depth++; r.depth > maxDepth {
+	r.depth++
+	if r.depth > maxDepth {
 		failBound(env, "macros call each other more than %d deep", maxDepth)
 	}
 }

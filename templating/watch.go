@@ -60,7 +60,8 @@ func grows(done <-chan struct{}, most uint64) bool {
 		}
 		if now > limit {
 			runtime.GC()
-			if now = heap(); now > bound {
+			now = heap()
+			if now > bound {
 				return true
 			}
 			limit = max(bound, now+most/2)

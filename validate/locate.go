@@ -166,7 +166,8 @@ func (l *locator) sectionAt(line int) string {
 // lineOf returns a line of a text, counted from 1.
 func lineOf(text string, n int) string {
 	for line := range strings.Lines(text) {
-		if n--; n == 0 {
+		n--
+		if n == 0 {
 			return strings.TrimRight(line, "\r\n")
 		}
 	}

@@ -148,7 +148,8 @@ func (s *Server) createFile(q *request, kind dataplane.FileKind) (int, any, erro
 	if err != nil {
 		return 0, nil, err
 	}
-	if name = sanitised(name); kind == dataplane.Map {
+	name = sanitised(name)
+	if kind == dataplane.Map {
 		name = mapName(name)
 	}
 	if _, err := os.Stat(s.disk.Path(kind, name)); err == nil {

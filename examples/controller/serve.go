@@ -53,7 +53,8 @@ func (s *serve) declare(fs *kit.Flags) {
 	})
 	fs.Func("dns-server", "`address:port` of a DNS server for those names, in place of those of /etc/resolv.conf where HAProxy runs; may be repeated", func(text string) error {
 		at, err := netip.ParseAddrPort(text)
-		if s.nameservers = append(s.nameservers, text); err != nil || at.Port() == 0 {
+		s.nameservers = append(s.nameservers, text)
+		if err != nil || at.Port() == 0 {
 			return errors.New("want an address with a port, such as 10.96.0.10:53")
 		}
 		return nil
@@ -135,7 +136,8 @@ func (c *controller) newSettings() (err error) {
 		if c.settings.LimitedQUIC, err = checkHTTP3(); err != nil {
 			return err
 		}
-		if c.settings.HTTP3 = "quic4"; strings.HasPrefix(cfg.httpsAddr, "[") {
+		c.settings.HTTP3 = "quic4"
+		if strings.HasPrefix(cfg.httpsAddr, "[") {
 			c.settings.HTTP3 = "quic6"
 		}
 	}

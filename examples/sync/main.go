@@ -215,7 +215,8 @@ func (o options) client(getenv func(string) string) (*dataplane.Client, error) {
 			return nil, err
 		}
 		var ok bool
-		if e.Username, e.Password, ok = strings.Cut(strings.TrimRight(string(raw), "\r\n"), ":"); !ok {
+		e.Username, e.Password, ok = strings.Cut(strings.TrimRight(string(raw), "\r\n"), ":")
+		if !ok {
 			return nil, fmt.Errorf("%s: want one line NAME:PASSWORD", o.credentials)
 		}
 	}

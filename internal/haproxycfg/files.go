@@ -36,7 +36,8 @@ func (e ListEntry) Split() (options, filters []string) {
 			continue
 		}
 		closes := strings.HasSuffix(w, "]")
-		if w = strings.Trim(w, "[]"); w != "" {
+		w = strings.Trim(w, "[]")
+		if w != "" {
 			options = append(options, w)
 		}
 		inside = !closes
@@ -49,7 +50,8 @@ func Blocks(content []byte) iter.Seq[*pem.Block] {
 	return func(yield func(*pem.Block) bool) {
 		for rest := content; ; {
 			var block *pem.Block
-			if block, rest = pem.Decode(rest); block == nil || !yield(block) {
+			block, rest = pem.Decode(rest)
+			if block == nil || !yield(block) {
 				return
 			}
 		}

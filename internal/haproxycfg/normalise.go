@@ -160,7 +160,8 @@ func directives(text string) []directive {
 		if len(d.words) == 0 || d.words[0][0] == '#' {
 			continue
 		}
-		if d.header = isSection(d.words[0]); d.header {
+		d.header = isSection(d.words[0])
+		if d.header {
 			d.kind = d.words[0]
 			d.section = cmp.Or(sectionKey(d.raw), d.kind)
 			if d.kind == "defaults" && len(d.words) == 1 {

@@ -69,7 +69,8 @@ func (n *Normaliser) match(sections []string) []*memo {
 		if m == nil || m.defaults != defaults {
 			m = newMemo(text, defaults)
 		}
-		if now[i] = m; m.kind == "defaults" {
+		now[i] = m
+		if m.kind == "defaults" {
 			defaults += m.name + "\n"
 		}
 	}
@@ -131,7 +132,8 @@ func byParts(sections []*memo) (parts []string, ok bool) {
 			text.WriteString(m.text)
 		}
 		if m.kind == "backend" {
-			if backends = append(backends, m); m.normal == "" {
+			backends = append(backends, m)
+			if m.normal == "" {
 				fresh[m.name] = m
 			}
 		}

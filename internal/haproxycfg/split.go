@@ -26,7 +26,8 @@ func Split(text string) []Section {
 	start := 0                    // start of the current section
 	comment, commentLine := -1, 0 // start of the comment lines directly above
 	end := func(at int) {
-		if current.Text = text[start:at]; current.Text != "" {
+		current.Text = text[start:at]
+		if current.Text != "" {
 			sections = append(sections, current)
 		}
 		start = at
@@ -89,7 +90,8 @@ func Opens(text string) bool {
 func header(line string) (kind, name string, ok bool) {
 	end := 0
 	for end < len(line) && !endsWord(line[end]) {
-		if end++; end > maxKeyword {
+		end++
+		if end > maxKeyword {
 			return "", "", false
 		}
 	}

@@ -123,7 +123,8 @@ func (c *Conn) ExecPayload(ctx context.Context, command string, payload []byte) 
 	b.WriteString(command)
 	b.WriteString(" <<\n")
 	for line := range bytes.Lines(payload) {
-		if line = bytes.TrimRight(line, "\r\n"); len(bytes.TrimSpace(line)) > 0 {
+		line = bytes.TrimRight(line, "\r\n")
+		if len(bytes.TrimSpace(line)) > 0 {
 			b.Write(line)
 			b.WriteByte('\n')
 		}

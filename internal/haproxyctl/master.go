@@ -149,7 +149,8 @@ func (m *Master) Reload(ctx context.Context) (Outcome, []string, error) {
 	answer, err := m.command(ctx, "reload")
 	verdict, words, _ := strings.Cut(answer, "\n--\n")
 	var lines []string
-	if words = strings.TrimSpace(words); words != "" {
+	words = strings.TrimSpace(words)
+	if words != "" {
 		lines = strings.Split(words, "\n")
 	}
 	switch strings.TrimSpace(verdict) {

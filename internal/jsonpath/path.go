@@ -160,7 +160,8 @@ func stepsOf(nodes []jsonpath.Node) (steps []step, err error) {
 		s := step{}
 		switch n := node.(type) {
 		case *jsonpath.FieldNode:
-			if s.name = n.Value; s.name == "" {
+			s.name = n.Value
+			if s.name == "" {
 				return nil, errors.New("a field has no name")
 			}
 		case *jsonpath.WildcardNode:

@@ -21,7 +21,8 @@ const maxSearched = 64 << 10
 // without secrets, cut, and escaped by [Text]. If hide is nil, there are no secrets.
 func Said(text string, hide func(string) string) string {
 	whole := len(text) <= maxSearched
-	if text = text[:min(len(text), maxSearched)]; hide != nil {
+	text = text[:min(len(text), maxSearched)]
+	if hide != nil {
 		text = hide(text)
 	}
 	if !whole { // it may end with the start of a secret
@@ -43,7 +44,8 @@ func SaidError(err error, hide func(string) string) error {
 	if before, _, malformed := strings.Cut(text, "malformed "); malformed { // net/http quotes the answer
 		text = before + "malformed answer: something else answers here"
 	}
-	if text = Said(text, hide); text == err.Error() {
+	text = Said(text, hide)
+	if text == err.Error() {
 		return err
 	}
 	return &shownError{text, err}

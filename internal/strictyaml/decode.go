@@ -144,7 +144,8 @@ func (d *Document) value(path string, n *yaml.Node, v reflect.Value, depth int) 
 	if d.over {
 		return
 	}
-	if d.nodes++; d.nodes > maxNodes || depth > maxDepth {
+	d.nodes++
+	if d.nodes > maxNodes || depth > maxDepth {
 		d.tooLarge(n, path)
 		return
 	}
@@ -158,7 +159,8 @@ func (d *Document) value(path string, n *yaml.Node, v reflect.Value, depth int) 
 		return
 	}
 	if own, ok := v.Addr().Interface().(Unmarshaler); ok {
-		if d.nodes += size(n, maxNodes-d.nodes, depth); d.nodes >= maxNodes {
+		d.nodes += size(n, maxNodes-d.nodes, depth)
+		if d.nodes >= maxNodes {
 			d.tooLarge(n, path)
 			return
 		}

@@ -245,7 +245,8 @@ func (c *Collection[K, V]) put(slot int32, value V, has bool) {
 		var none V
 		value = none
 	}
-	if it.value, it.has = value, has; has != existed {
+	it.value, it.has = value, has
+	if has != existed {
 		c.count += map[bool]int{true: 1, false: -1}[has]
 	}
 	for r := range it.readers.all() {
@@ -300,7 +301,8 @@ func (c *Collection[K, V]) markAll() {
 // compute computes the marked items. Those that fail stay marked.
 func (c *Collection[K, V]) compute(ctx context.Context) (errs []error) {
 	todo := c.dirty
-	if c.dirty = nil; len(todo) == 0 {
+	c.dirty = nil
+	if len(todo) == 0 {
 		return nil
 	}
 	at := &Reads{g: c.g, node: c.id, ctx: ctx}

@@ -52,7 +52,8 @@ func Read(fsys fs.FS) ([]Case, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	if errs = append(errs, CheckNames(cases)...); len(errs) > 0 {
+	errs = append(errs, CheckNames(cases)...)
+	if len(errs) > 0 {
 		return nil, errs.OrNil()
 	}
 	return cases, nil
@@ -134,7 +135,8 @@ func (w withoutCases) ReadDir(name string) ([]fs.DirEntry, error) {
 //     refused and resources. jsonpath also takes a file:NAME.
 func Parse(name string, data []byte) ([]Case, error) {
 	cases, errs := read(name, data)
-	if errs = append(errs, CheckNames(cases)...); len(errs) > 0 {
+	errs = append(errs, CheckNames(cases)...)
+	if len(errs) > 0 {
 		return nil, errs.OrNil()
 	}
 	return cases, nil

@@ -43,7 +43,8 @@ func Except(names []string) []string {
 	names = slices.Sorted(slices.Values(names))
 	bytes := 0
 	for i, name := range names {
-		if bytes += len(name) + 2; i == maxExceptions || bytes > maxExceptionBytes {
+		bytes += len(name) + 2
+		if i == maxExceptions || bytes > maxExceptionBytes {
 			return names[:i:i]
 		}
 	}

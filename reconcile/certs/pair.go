@@ -44,7 +44,8 @@ func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate
 	}
 	chain, size := 0, 0
 	for block, rest := pem.Decode(crt); block != nil; block, rest = pem.Decode(rest) {
-		if size += len(block.Bytes); block.Type == "CERTIFICATE" {
+		size += len(block.Bytes)
+		if block.Type == "CERTIFICATE" {
 			chain++
 		}
 	}

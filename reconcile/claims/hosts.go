@@ -148,7 +148,8 @@ func (h *Hosts) IsShared(host string) bool {
 // the namespace may use the host.
 func (h *Hosts) NotOwned(at *derive.Reads, host, namespace string) string {
 	owner, by := "", ""
-	if owner, _ = h.Owners.Get(at, host); owner == "" && host != AnyHost {
+	owner, _ = h.Owners.Get(at, host)
+	if owner == "" && host != AnyHost {
 		if w := h.above(at, host, func(*wildcard) bool { return true }); w.host != "" {
 			owner, by = w.owner, " with "+w.host
 		}

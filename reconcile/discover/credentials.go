@@ -39,7 +39,8 @@ func ParseCredentials(data map[string][]byte) (c Credentials, err error) {
 		{KeyValidationUsername, &c.ValidationUsername},
 		{KeyValidationPassword, &c.ValidationPassword},
 	} {
-		if *f.to = string(data[f.key]); *f.to == "" {
+		*f.to = string(data[f.key])
+		if *f.to == "" {
 			missing = append(missing, f.key)
 		}
 	}

@@ -98,7 +98,8 @@ func (f *Follower) config(t TLS, now map[follow.Source]string) (*tls.Config, err
 		if source.Kind != "" {
 			key = cmp.Or(t.CAKey, DefaultCAKey)
 		}
-		if ca = string(content.Data[key]); ca == "" && key != "" {
+		ca = string(content.Data[key])
+		if ca == "" && key != "" {
 			return nil, &sourceError{"TLS", source, fmt.Errorf("the key %s is missing or empty", key)}
 		}
 	}

@@ -59,7 +59,8 @@ func (l Listeners) Add(bind string) error {
 
 // AddAddr adds one address. An unspecified one stands for all addresses of this host.
 func (l Listeners) AddAddr(addr netip.Addr, port uint16) {
-	if addr = addr.Unmap(); addr.IsUnspecified() {
+	addr = addr.Unmap()
+	if addr.IsUnspecified() {
 		addr = netip.Addr{}
 	}
 	if i, found := slices.BinarySearchFunc(l[port], addr, netip.Addr.Compare); !found {

@@ -199,7 +199,8 @@ func (s *Store) arrived(r *resource, a *answer) bool {
 	sum := sha256.Sum256([]byte(a.text))
 	before := r.current()
 	if r.accepted != nil && r.accepted.sum == sum { // the server returned to the accepted content
-		if r.pending = nil; r.refused != nil {
+		r.pending = nil
+		if r.refused != nil {
 			r.refused, r.rejected = nil, [sha256.Size]byte{}
 			eventbus.Publish(s.Bus, Withdrawn{URL: r.display})
 		}

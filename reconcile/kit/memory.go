@@ -48,7 +48,8 @@ func giveBack(ctx context.Context, completed <-chan struct{}) error {
 			return nil
 		case <-completed:
 			timer.Reset(quiet)
-			if rest = true; first {
+			rest = true
+			if first {
 				debug.SetGCPercent(garbageAtRest)
 				debug.FreeOSMemory()
 				first = false

@@ -126,7 +126,8 @@ func (p *peers) add(conn net.Conn, n int) (tooMany bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.open[addr] += n; p.open[addr] == 0 {
+	p.open[addr] += n
+	if p.open[addr] == 0 {
 		delete(p.open, addr)
 	}
 	return p.open[addr] > maxPeerConns

@@ -212,7 +212,8 @@ func countResources(all []reconcile.Refusal) (refused, warned int) {
 		if seen[is] {
 			continue
 		}
-		if seen[is] = true; r.Warning {
+		seen[is] = true
+		if r.Warning {
 			warned++
 		} else {
 			refused++

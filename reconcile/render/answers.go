@@ -59,7 +59,8 @@ func (t *texts) ask(r *run) {
 		t.askAll(r, ofInput)
 		t.needed = asked.Len()
 	}
-	if t.state = nil; r.in.Reads != nil {
+	t.state = nil
+	if r.in.Reads != nil {
 		t.state = r.in.Reads.State
 	}
 }

@@ -94,7 +94,8 @@ func (r *run) all(ctx context.Context) (all []piece, err error) {
 			continue
 		}
 		p, err := r.anew(ctx, entry)
-		if pieces[entry] = p; err != nil {
+		pieces[entry] = p
+		if err != nil {
 			failures[entry] = append(failures[entry], err)
 		}
 		if ctx.Err() != nil {

@@ -91,7 +91,8 @@ func leadOf(s string) int {
 	n, lead := 0, 0
 	for line := range strings.Lines(s) {
 		word := strings.TrimLeft(line, " \t\r\n")
-		if n += len(line); word == "" {
+		n += len(line)
+		if word == "" {
 			lead = n
 		} else if word[0] != '#' {
 			return lead

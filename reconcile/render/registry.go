@@ -100,7 +100,8 @@ func (r *FileRegistry) add(f dataplane.File) error {
 	if i := slices.IndexFunc(r.now, is); i >= 0 && !sameFile(r.now[i], f) {
 		return &FileConflictError{Kind: f.Kind, Name: f.Name, First: "template " + r.entry, Other: "template " + r.entry}
 	}
-	if r.size += len(f.Name) + len(f.Content); r.size > maxRegistered {
+	r.size += len(f.Name) + len(f.Content)
+	if r.size > maxRegistered {
 		return tooManyRegistered(f)
 	}
 	r.now = append(r.now, f)
@@ -150,7 +151,8 @@ func (r *FileRegistry) with(files []dataplane.File, pieces []piece) ([]dataplane
 				if ok {
 					continue
 				}
-				if size += len(f.Name) + len(f.Content); size > maxRegistered {
+				size += len(f.Name) + len(f.Content)
+				if size > maxRegistered {
 					return nil, tooManyRegistered(f)
 				}
 				known[pathOf(f)], r.all[pathOf(f)] = now, now

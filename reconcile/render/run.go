@@ -84,7 +84,8 @@ func (r *run) varsOf(entry string) map[string]any {
 		if uses == nil {
 			vars, uses = maps.Clone(vars), r.Engine.Uses(entry)
 		}
-		if vars[name] = r.wholes[name]; !slices.Contains(uses, name) {
+		vars[name] = r.wholes[name]
+		if !slices.Contains(uses, name) {
 			vars[name] = reflect.Zero(reflect.TypeOf(v)).Interface().(Whole).Whole()
 		} else if vars[name] == nil {
 			vars[name] = whole.Whole()

@@ -121,7 +121,8 @@ func (l *Live) check(ctx context.Context, c *candidate, before *inUse) (*inUse, 
 	use := &inUse{}
 	errs := c.errs
 	program, wrong := compileProgram(c.settings, &l.opts.Program)
-	if errs = append(errs, wrong...); len(wrong) == 0 {
+	errs = append(errs, wrong...)
+	if len(wrong) == 0 {
 		use.program, use.validator = program, l.validatorOf(program, before)
 		errs = append(errs, runCases(ctx, use)...)
 	}

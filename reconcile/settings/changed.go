@@ -31,7 +31,8 @@ func (s Store) changedSince(before Store) (keys [][]string, known bool) {
 	if s.Revision == 0 || before.Revision == 0 {
 		return nil, false
 	}
-	if keys, known = s.snapshot.ChangedSince(before.snapshot); known {
+	keys, known = s.snapshot.ChangedSince(before.snapshot)
+	if known {
 		return keys, true
 	}
 	return nil, s.snapshot == nil && s.Revision == before.Revision

@@ -107,7 +107,8 @@ func ParseProgram(name string, data []byte, opts *ProgramOptions) (*Program, err
 		return nil, errs.OrNil()
 	}
 	p, more := compileProgram(s, opts)
-	if errs = append(errs, more...); len(errs) > 0 {
+	errs = append(errs, more...)
+	if len(errs) > 0 {
 		return nil, errs.OrNil()
 	}
 	return p, nil
@@ -161,7 +162,8 @@ func (p *Program) resolveOwn(doc *strictyaml.Document, own string) (errs Errors)
 		if r.Namespace != OwnNamespace {
 			continue
 		}
-		if r.Namespace = own; own == "" {
+		r.Namespace = own
+		if own == "" {
 			errs = append(errs, doc.Problem(strictyaml.Child("watchedResources", name)+".namespace", unknown))
 		}
 		s.WatchedResources[name] = r

@@ -110,7 +110,8 @@ func (s *state) pass(ctx context.Context) (rest bool, err error) {
 		if denied[scope{o.Resource, ""}] || denied[scope{o.Resource, o.Namespace}] {
 			continue
 		}
-		if tries++; tries > batch {
+		tries++
+		if tries > batch {
 			return written > 0, err
 		}
 		e := s.bring(ctx, o)
@@ -152,7 +153,8 @@ func (s *state) differences(items func(func(Item) bool)) (todo []*object) {
 			continue
 		}
 		o.done = o.done && reflect.DeepEqual(o.Status, item.Status)
-		if o.Item = item; !o.done {
+		o.Item = item
+		if !o.done {
 			todo = append(todo, o)
 		}
 	}
@@ -179,7 +181,8 @@ func (s *state) order(todo []*object) {
 	turns, fails := map[string]int{}, map[string]int{} // 1 for a namespace with failures
 	for _, o := range todo {
 		o.turn = turns[o.Namespace]
-		if turns[o.Namespace]++; o.fails > 0 {
+		turns[o.Namespace]++
+		if o.fails > 0 {
 			fails[o.Namespace] = 1
 		}
 	}
@@ -223,7 +226,8 @@ func (s *state) bring(ctx context.Context, o *object) error {
 			delete(s.objects, o.UID)
 			return nil
 		case apierrors.IsConflict(err):
-			if o.has = nil; tries < conflicts {
+			o.has = nil
+			if tries < conflicts {
 				continue
 			}
 		}

@@ -142,7 +142,8 @@ func (p *parser) repeat(one *piece) {
 	case m != nil:
 		p.at += len(m[0])
 		one.min, _ = strconv.Atoi(m[1])
-		if one.max = without; m[2] == "" {
+		one.max = without
+		if m[2] == "" {
 			one.max = one.min
 		} else if m[3] != "" {
 			one.max, _ = strconv.Atoi(m[3])
@@ -179,7 +180,8 @@ func (p *parser) class() (of set) {
 		p.at++
 		if c == '\\' && p.at < len(p.s) {
 			c = p.s[p.at]
-			if p.at++; strings.IndexByte("dsw", c) >= 0 {
+			p.at++
+			if strings.IndexByte("dsw", c) >= 0 {
 				of.addEscape(c)
 				continue
 			}
@@ -187,7 +189,8 @@ func (p *parser) class() (of set) {
 		to := c
 		if p.at+1 < len(p.s) && p.s[p.at] == '-' && p.s[p.at+1] != ']' {
 			to = p.s[p.at+1]
-			if p.at += 2; to == '\\' && p.at < len(p.s) {
+			p.at += 2
+			if to == '\\' && p.at < len(p.s) {
 				to = p.s[p.at]
 				p.at++
 			}

@@ -107,7 +107,8 @@ func escapes(s string) (problem string) {
 		if s[i] != '\\' {
 			continue
 		}
-		if i++; i == len(s) {
+		i++
+		if i == len(s) {
 			return fmt.Sprintf("pattern %q ends in a backslash", short(s))
 		}
 		if c := s[i]; c >= 'a' && c <= 'z' && !strings.ContainsRune("dsw", rune(c)) || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' {

@@ -69,7 +69,8 @@ func (c *Client) toldFirst(j *job) bool {
 		} else if !do.Beside {
 			why = "a server cannot stand in for it"
 		}
-		if late++; why != "" || late > maxLate || len(c.late)+late > maxAllLate {
+		late++
+		if why != "" || late > maxLate || len(c.late)+late > maxAllLate {
 			return false
 		}
 	}
@@ -229,7 +230,8 @@ func (c *Client) seen(servers map[change.ServerRef]change.ServerState) {
 		state := own
 		if late.standIn != "" {
 			name := change.ServerRef{Backend: ref.Backend, Server: late.standIn}
-			if state, ok = servers[name]; !ok || own.State != change.Maint {
+			state, ok = servers[name]
+			if !ok || own.State != change.Maint {
 				continue
 			}
 			delete(servers, name)

@@ -215,7 +215,8 @@ func (c *Client) attempt(ctx context.Context, desired *config.Config, limits cha
 		out.Steps = j.steps
 	}
 	if limits.NoReload && change.ImpactOf(j.steps) == change.Reload {
-		if j = c.onlyRuntime(j, out); j == nil {
+		j = c.onlyRuntime(j, out)
+		if j == nil {
 			return nil
 		}
 	}

@@ -63,7 +63,8 @@ func onWire(f config.File) []byte {
 	}
 	var b bytes.Buffer
 	for line := range bytes.Lines(f.Content) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 {
 			b.Write(line)
 			b.WriteByte('\n')
 		}

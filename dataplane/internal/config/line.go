@@ -38,7 +38,8 @@ func (s *Section) readLines() []Line {
 	lines := make([]Line, 0, strings.Count(s.Text, "\n"))
 	n := -1
 	for raw := range strings.Lines(s.Text) {
-		if n++; n == s.comments && s.Kind != "" {
+		n++
+		if n == s.comments && s.Kind != "" {
 			continue
 		}
 		if text := trimBlanks(raw); text != "" && text[0] != '#' {

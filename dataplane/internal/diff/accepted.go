@@ -151,7 +151,8 @@ func (a *Accepted) serversKeep(before, after *config.Outline, others int) (names
 	is := make(map[string]config.Member, len(after.Servers))
 	twins := a.base.seen[twin{others, after.Body}]
 	for _, s := range after.Servers {
-		if is[s.Name] = s; !options[s.Options] && (twins == nil || s.Unique() || !twins.options[s.Options]) {
+		is[s.Name] = s
+		if !options[s.Options] && (twins == nil || s.Unique() || !twins.options[s.Options]) {
 			return nil, false
 		}
 	}
@@ -176,7 +177,8 @@ func (a *Accepted) mayCome(s *config.Section, others int) bool {
 	}
 	has := make(map[string]bool, len(o.Servers))
 	for _, server := range o.Servers {
-		if has[server.Name] = true; server.Unique() || !known.options[server.Options] {
+		has[server.Name] = true
+		if server.Unique() || !known.options[server.Options] {
 			return false
 		}
 	}
@@ -215,7 +217,8 @@ func (a *Accepted) mayName(now *config.Index, names []string) bool {
 	}
 	words := make([]config.Word, len(names))
 	for i, name := range names {
-		if words[i] = config.NewWord(name); !config.IsUsualName(name) {
+		words[i] = config.NewWord(name)
+		if !config.IsUsualName(name) {
 			return true
 		}
 	}

@@ -53,7 +53,8 @@ func align[T any](old, now []T, equal func(a, b T) bool) []hunk {
 				j++
 			}
 		}
-		if h.oldTo, h.newTo = i, j; h.oldFrom < i || h.newFrom < j {
+		h.oldTo, h.newTo = i, j
+		if h.oldFrom < i || h.newFrom < j {
 			hunks = append(hunks, h)
 		}
 		i, j = i+1, j+1

@@ -68,7 +68,8 @@ func hasKey(lines []byte, keys map[string]bool, parse func([]byte) []config.MapE
 	var begins [1024]bool
 	read := false // parse all lines
 	for key := range keys {
-		if read = read || len(key) < 8; !read {
+		read = read || len(key) < 8
+		if !read {
 			begins[beginning([]byte(key))] = true
 		}
 	}

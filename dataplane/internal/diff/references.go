@@ -289,7 +289,8 @@ func leads(c *config.Config, name string, exact bool) string {
 			}
 			begin, end := bytes.LastIndexByte(rest[:at], '\n')+1, bytes.IndexByte(rest[at:], '\n')
 			line := rest[begin:]
-			if rest = nil; end >= 0 {
+			rest = nil
+			if end >= 0 {
 				line, rest = line[:at+end-begin], line[at+end-begin:]
 			}
 			for _, e := range config.ParseMap(line) {

@@ -136,7 +136,8 @@ func WrittenByRules(x *config.Index, name string) bool {
 	return slices.ContainsFunc(x.List, func(s *config.Section) bool {
 		for after := s.Text; ; {
 			var more bool
-			if _, after, more = strings.Cut(after, "-map("); !more {
+			_, after, more = strings.Cut(after, "-map(")
+			if !more {
 				return false
 			}
 			if path, _, _ := strings.Cut(after, ")"); strings.Contains(path, name) {

@@ -14,7 +14,8 @@ import (
 func (d *difference) sections() {
 	cur, des := d.current.Index(), d.desired.Index()
 	if !d.whole {
-		if d.stretches = config.Stretches(cur, des); d.apart(d.stretches) {
+		d.stretches = config.Stretches(cur, des)
+		if d.apart(d.stretches) {
 			return
 		}
 	}
@@ -186,10 +187,12 @@ const maxNormalised = 1000
 // normalForms brings the lines of two versions of a section into the order that the Dataplane
 // API gives them. It reports false if the API would lose or change a line.
 func (d *difference) normalForms(have, want *config.Section, before, after []config.Line) (a, b []config.Line, ok bool) {
-	if d.normalised++; d.normalised > maxNormalised || want.Kind == "" {
+	d.normalised++
+	if d.normalised > maxNormalised || want.Kind == "" {
 		return nil, nil, false
 	}
-	if a, ok = normalForm(have, before); ok {
+	a, ok = normalForm(have, before)
+	if ok {
 		b, ok = normalForm(want, after)
 	}
 	return a, b, ok

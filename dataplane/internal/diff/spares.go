@@ -155,7 +155,8 @@ func (d *difference) makes(s *config.Section) (do *change.MakeBackend, why strin
 		why = "another section has its name"
 	default:
 		do = &change.MakeBackend{Backend: s.Name, From: from, Mode: mode}
-		if do.Servers, why = d.runtimeServers(s, s, nil, s.Lines()); why == "" {
+		do.Servers, why = d.runtimeServers(s, s, nil, s.Lines())
+		if why == "" {
 			why = whyNoCommand(s.Name, from)
 		}
 	}

@@ -24,7 +24,8 @@ func (s *syncing) quick(ctx context.Context) (only bool, err error) {
 		return false, nil
 	}
 	if !h.opts.NoStart { // Run owns the folder
-		if s.process = h.ask(ctx, false).process; s.process == nil {
+		s.process = h.ask(ctx, false).process
+		if s.process == nil {
 			return false, nil
 		}
 	}
@@ -64,7 +65,8 @@ func (s *syncing) byCommands(ctx context.Context, dos []change.Do) (why string, 
 		if err := s.limits.Fenced(); err != nil {
 			return "", fail("fence", err)
 		}
-		if h.doubt = true; !shows(dos) || len(h.leaving) > 0 {
+		h.doubt = true
+		if !shows(dos) || len(h.leaving) > 0 {
 			_ = h.mark(h.store.seen.generation) // on a full disk there is no mark
 		}
 		s.rename(dos)

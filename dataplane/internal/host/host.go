@@ -123,7 +123,8 @@ func New(opts Options) (*Host, error) {
 		grace: opts.StopTimeout, orphans: 10 * time.Second, waitForRun: 5 * time.Second,
 	}
 	h.status.ends()
-	if h.status.tell = opts.OnProcess; opts.OnProcess == nil {
+	h.status.tell = opts.OnProcess
+	if opts.OnProcess == nil {
 		h.status.tell = h.logProcess
 	}
 	h.turn <- struct{}{}

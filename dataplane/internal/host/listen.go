@@ -144,7 +144,8 @@ func parseBind(s string) (ip netip.Addr, first, last int, ok bool) {
 		if family != "ipv4" && family != "ipv6" {
 			return ip, 0, 0, false
 		}
-		if s = rest; family == "ipv6" {
+		s = rest
+		if family == "ipv6" {
 			ip = netip.IPv6Unspecified()
 		}
 	}
@@ -159,7 +160,8 @@ func parseBind(s string) (ip netip.Addr, first, last int, ok bool) {
 	}
 	low, high, isRange := strings.Cut(ports, "-")
 	first, err2 = strconv.Atoi(low)
-	if last = first; isRange {
+	last = first
+	if isRange {
 		last, err3 = strconv.Atoi(high)
 	}
 	return ip, first, last, errors.Join(err1, err2, err3) == nil && ip.Zone() == "" && first > 0 && last <= 65535

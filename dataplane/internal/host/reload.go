@@ -65,7 +65,8 @@ func (s *syncing) loads(ctx context.Context, why string) (done bool, err error) 
 // byStart starts HAProxy. It reports false if HAProxy runs already.
 func (s *syncing) byStart(ctx context.Context) (fresh bool, err error) {
 	reply := s.h.ask(ctx, true)
-	if s.process = reply.process; !reply.fresh {
+	s.process = reply.process
+	if !reply.fresh {
 		return false, fail("start", reply.err)
 	}
 	s.out.Started = true

@@ -67,7 +67,8 @@ func (h *Host) Run(ctx context.Context) error {
 				s.watcher.ask(ctx, h, s.process)
 			}
 		case a := <-s.watcher.answers:
-			if s.watcher.asking = false; a.of == s.process && ctx.Err() == nil {
+			s.watcher.asking = false
+			if a.of == s.process && ctx.Err() == nil {
 				h.status.heard(s.process.pid(), a.err, a.master)
 			}
 		}
@@ -230,7 +231,8 @@ func (s *supervisor) start(ctx context.Context) startReply {
 			p.stop(0)
 		}
 	}
-	if s.tried = time.Now(); err != nil {
+	s.tried = time.Now()
+	if err != nil {
 		s.retry.Reset(restartPause) // by then a Sync has restored the former files
 		return startReply{err: err}
 	}

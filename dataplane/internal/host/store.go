@@ -276,7 +276,8 @@ func (s *store) differs(desired *config.Config) (d difference, files int) {
 				d.was.bytes = have[i].Content
 			}
 		}
-		if listed = listed && order == 0; order <= 0 {
+		listed = listed && order == 0
+		if order <= 0 {
 			i++
 		}
 		if order >= 0 {

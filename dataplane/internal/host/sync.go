@@ -136,7 +136,8 @@ func (s *syncing) probe(ctx context.Context) (procs haproxyctl.Procs, err error)
 		}
 	} else {
 		reply := h.ask(ctx, false)
-		if s.process = reply.process; s.process == nil {
+		s.process = reply.process
+		if s.process == nil {
 			return procs, fail("start", reply.err)
 		}
 	}
@@ -166,7 +167,8 @@ func (s *syncing) look(ctx context.Context, procs haproxyctl.Procs, dry bool) (e
 	if known && s.running == nil {
 		s.compare()
 	}
-	if s.ahead = known && !dry && change.ImpactOf(s.steps) == change.Runtime; s.ahead {
+	s.ahead = known && !dry && change.ImpactOf(s.steps) == change.Runtime
+	if s.ahead {
 		return nil
 	}
 	stored, err := s.load(true)

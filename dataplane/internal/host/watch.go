@@ -104,7 +104,8 @@ func (s *status) ends() {
 // becomes notes a change and reports it.
 func (s *status) becomes(kind string, pid int, err error) {
 	s.mu.Lock()
-	if s.err = err; kind == Started || kind == Adopted {
+	s.err = err
+	if kind == Started || kind == Adopted {
 		s.master = nil
 	}
 	s.mu.Unlock()
@@ -191,7 +192,8 @@ func (h *Host) watchOther(ctx context.Context) {
 		case <-w.tick.C:
 			w.ask(ctx, h, nil)
 		case a := <-w.answers:
-			if w.asking = false; ctx.Err() == nil {
+			w.asking = false
+			if ctx.Err() == nil {
 				h.status.heard(0, a.err, a.master)
 			}
 		}

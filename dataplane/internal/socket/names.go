@@ -51,7 +51,8 @@ func (w *Worker) backends(ctx context.Context, cfg *config.Config) (map[string]b
 	}
 	backends := make(map[string]bool)
 	for name := range strings.Lines(answer) {
-		if name = strings.TrimSpace(name); name != "" && !strings.HasPrefix(name, "#") {
+		name = strings.TrimSpace(name)
+		if name != "" && !strings.HasPrefix(name, "#") {
 			backends[name], backends[w.names.Backend(name)] = true, true
 		}
 	}

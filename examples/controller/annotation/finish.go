@@ -64,7 +64,8 @@ func (r *reader) finishRate() {
 		}
 		rate.Requests, rate.Period = strconv.Itoa(r.perS*burst), strconv.Itoa(burst)+"s"
 	} else if rate.Requests != "" {
-		if rate.Period = r.period; r.period == "" {
+		rate.Period = r.period
+		if r.period == "" {
 			rate.Period = "1s"
 		}
 	}
@@ -72,7 +73,8 @@ func (r *reader) finishRate() {
 		*rate = Rate{}
 		return
 	}
-	if rate.Expire = "10m"; length(rate.Period) > length(rate.Expire) { // HAProxy must not forget an address within its period
+	rate.Expire = "10m"
+	if length(rate.Period) > length(rate.Expire) { // HAProxy must not forget an address within its period
 		rate.Expire = rate.Period
 	}
 	if rate.Status == "" {

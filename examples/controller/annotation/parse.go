@@ -278,7 +278,8 @@ func toHeaders(s string) (all Headers, problem string) {
 		if problem := toText(text); problem != "" {
 			return "", problem
 		}
-		if lines = append(lines, name+" "+text); len(lines) > MaxHeaders {
+		lines = append(lines, name+" "+text)
+		if len(lines) > MaxHeaders {
 			return "", fmt.Sprintf("it has more than the %d headers that are taken", MaxHeaders)
 		}
 	}

@@ -89,7 +89,8 @@ func (c *CORS) allow(s string) string {
 var cors = []Row{
 	{HAProxy: "cors-enable", NGINX: "enable-cors", Value: "true or false", Becomes: "headers of CORS, and 204 for a preflight", Differs: "a preflight is an OPTIONS with Access-Control-Request-Method",
 		set: func(r *reader, v value) (problem string) {
-			if r.CORS.Enabled, problem = toBool(v); problem == "" {
+			r.CORS.Enabled, problem = toBool(v)
+			if problem == "" {
 				r.CORS.Any, r.CORS.Credentials, r.CORS.MaxAge = true, true, "1728000"
 				r.CORS.Methods = "GET, PUT, POST, DELETE, PATCH, OPTIONS"
 				r.CORS.Headers = "DNT, Keep-Alive, User-Agent, X-Requested-With, If-Modified-Since, Cache-Control, Content-Type, Range, Authorization"
@@ -195,7 +196,8 @@ var rates = []Row{
 // setCount sets a bound; 0 means none.
 func setCount(to *string, s string) string {
 	n, problem := toNumber(s, 0, maxRate)
-	if *to = strconv.Itoa(n); n == 0 {
+	*to = strconv.Itoa(n)
+	if n == 0 {
 		*to = ""
 	}
 	return problem

@@ -79,7 +79,8 @@ var servers = []Row{
 		return problem
 	}},
 	{HAProxy: "send-proxy-protocol", NGINX: "-", Value: "proxy, proxy-v1 or proxy-v2", Service: true, Becomes: "the PROXY protocol to the servers", Differs: "proxy-v2-ssl and proxy-v2-ssl-cn are refused", set: func(r *reader, v value) string {
-		if r.Server.Proxy = "v1"; v.text == "proxy-v2" {
+		r.Server.Proxy = "v1"
+		if v.text == "proxy-v2" {
 			r.Server.Proxy = "v2"
 		}
 		return oneOf(v.text, "proxy", "proxy-v1", "proxy-v2")
@@ -177,7 +178,8 @@ var balances = []Row{
 			if problem := oneOf(method, "roundrobin", "static-rr", "leastconn", "first", "source", "random", "uri"); problem != "" {
 				return problem
 			}
-			if r.Balance = (Balance{Method: method}); method == "roundrobin" {
+			r.Balance = Balance{Method: method}
+			if method == "roundrobin" {
 				r.Balance = Balance{}
 			}
 			return ""

@@ -51,7 +51,8 @@ func Users(data map[string][]byte, byKey bool) ([]User, error) {
 			if err := checkUser(name, sum); err != nil {
 				return nil, fmt.Errorf("line %d of its key auth: %w", n, err)
 			}
-			if users = append(users, User{name, sum}); len(users) > maxUsers {
+			users = append(users, User{name, sum})
+			if len(users) > maxUsers {
 				break
 			}
 		}

@@ -69,7 +69,8 @@ func checkPage(name string, text []byte) error {
 	defer resp.Body.Close()
 	headers := 0
 	for name, values := range resp.Header {
-		if headers += len(values); strings.ContainsAny(name, " \t") {
+		headers += len(values)
+		if strings.ContainsAny(name, " \t") {
 			return fmt.Errorf("its header %q has a space in its name", name)
 		}
 	}

@@ -353,7 +353,8 @@ func (m *Model) warnOfMisfits(at *derive.Reads, name Name, cert *checkedSecret, 
 		}
 	}
 	slices.Sort(misfits)
-	if misfits = slices.Compact(misfits); len(misfits) > 0 {
+	misfits = slices.Compact(misfits)
+	if len(misfits) > 0 {
 		limits.Refuse(at, "Secret", cert.checked.Secret, reconcile.Refusal{Warning: true, Reason: fmt.Sprintf(
 			"the certificate is for %s, and not for %s, for which Ingresses name it: clients refuse it there", some(cert.use().Names), some(misfits))})
 	}

@@ -242,7 +242,8 @@ func guessOf(name string, services derive.Ordered[string]) map[string]string {
 		if annotation.Near(name, svc) {
 			return map[string]string{name: "did you mean " + svc + "?"}
 		}
-		if left--; left == 0 {
+		left--
+		if left == 0 {
 			break
 		}
 	}

@@ -30,7 +30,8 @@ func (s secretRef) compare(other secretRef) int {
 // inSpace returns the name of a Secret of a namespace that an annotation names.
 func inSpace(namespace, name string) (Name, error) {
 	if other, rest, has := strings.Cut(name, "/"); has {
-		if name = rest; other != namespace {
+		name = rest
+		if other != namespace {
 			return Name{}, fmt.Errorf("Secret %s/%s is of another namespace, whose Secrets are not read: copy it to namespace %s", short(other), short(rest), namespace)
 		}
 	}

@@ -70,7 +70,8 @@ func (l *ListWatch) ListWithContext(ctx context.Context, opts metav1.ListOptions
 		all.rest = l.server.matching(l.stored, m)
 	} else {
 		var ok bool
-		if all, ok = l.server.pages[opts.Continue]; !ok {
+		all, ok = l.server.pages[opts.Continue]
+		if !ok {
 			return nil, apierrors.NewResourceExpired("the continue token is too old")
 		}
 	}

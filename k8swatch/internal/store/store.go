@@ -42,7 +42,8 @@ func NewEntry(obj Object, keys []string) *Entry {
 		keys = slices.Clip(slices.Compact(keys))
 	}
 	e := &Entry{name: Key(obj.GetNamespace(), obj.GetName()), keys: keys, uid: obj.GetUID(), version: obj.GetResourceVersion()}
-	if e.compact = newCompact(obj); e.compact == nil {
+	e.compact = newCompact(obj)
+	if e.compact == nil {
 		e.obj = obj
 	}
 	return e

@@ -245,7 +245,8 @@ func (q *Quarantine) judge(key Key, is, good any, f Fault, instances []string, n
 	case again:
 		h.Tries++
 	default:
-		if h.Tries = 0; !h.judged.IsZero() {
+		h.Tries = 0
+		if !h.judged.IsZero() {
 			h.relapses++
 		}
 		if h.Status == Released {

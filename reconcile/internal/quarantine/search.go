@@ -90,7 +90,8 @@ func (s *Search) Failed(faults []Fault) (again bool) {
 	if s.freed {
 		return false
 	}
-	if s.Why = s.templates(faults); s.Why != "" {
+	s.Why = s.templates(faults)
+	if s.Why != "" {
 		return false
 	}
 	most := s.q.Tries
@@ -289,7 +290,8 @@ func (s *Search) Valid(read rendering.Objects, now time.Time) (changes []Change)
 		}
 	}
 	for space := range s.spaces {
-		if q.fails[space] = 0; s.blind && len(s.spaces) == 1 {
+		q.fails[space] = 0
+		if s.blind && len(s.spaces) == 1 {
 			q.fails[space] = len(s.found)
 		}
 	}

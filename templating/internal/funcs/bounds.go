@@ -108,10 +108,12 @@ func measure(ctx context.Context, what string, v any, most int) {
 				}
 			}
 		}
-		if left -= size; left < 0 {
+		left -= size
+		if left < 0 {
 			Failf("%w: %s: a value of more than %d bytes", ErrTooLarge, what, most)
 		}
-		if values++; values%1024 == 0 {
+		values++
+		if values%1024 == 0 {
 			going(ctx)
 		}
 	}

@@ -99,7 +99,8 @@ func child(at reflect.Value, step string) (next reflect.Value, missing string, e
 		if v.Type().Key().Kind() != reflect.String {
 			return v, "", fmt.Errorf("cannot look into a %s: its keys are no strings", v.Type())
 		}
-		if next = v.MapIndex(reflect.ValueOf(step).Convert(v.Type().Key())); !next.IsValid() {
+		next = v.MapIndex(reflect.ValueOf(step).Convert(v.Type().Key()))
+		if !next.IsValid() {
 			missing = fmt.Sprintf("no field %q, there is %s", step, Some(stringKeys(v)))
 		}
 		return next, missing, nil
@@ -257,7 +258,8 @@ func has(obj any, path string) bool {
 func typed[T any](name, want string, read func(v reflect.Value) (T, bool)) func(obj any, path string) T {
 	return func(obj any, path string) (result T) {
 		v, missing := at(name, obj, path)
-		if v = deref(v); missing != "" || !v.IsValid() {
+		v = deref(v)
+		if missing != "" || !v.IsValid() {
 			return result
 		}
 		result, ok := read(v)

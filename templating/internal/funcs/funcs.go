@@ -166,7 +166,8 @@ func sprintf(format string, a ...any) string {
 			size *= 5
 		}
 		most = max(most, size)
-		if args[i] = text; deref(reflect.ValueOf(arg)).Kind() <= reflect.Float64 {
+		args[i] = text
+		if deref(reflect.ValueOf(arg)).Kind() <= reflect.Float64 {
 			args[i] = deref(reflect.ValueOf(arg)).Interface()
 		}
 	}

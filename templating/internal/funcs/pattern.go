@@ -52,7 +52,8 @@ func (r *regexps) get(pattern string) *compiled {
 		Failf("%w: regex_search: a regular expression of %d steps, at most %d are allowed: write fewer repetitions", ErrTooLarge, n, maxProgram)
 	}
 	re := &compiled{regexp.MustCompile(pattern), len(program.Inst)}
-	if r.steps += re.steps; r.steps > maxCompile {
+	r.steps += re.steps
+	if r.steps > maxCompile {
 		clear(r.compiled)
 		r.steps = re.steps
 	}

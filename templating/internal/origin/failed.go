@@ -104,7 +104,8 @@ func (r *Recorder) Failed(message string, cause error) (p Problem, ok bool) {
 // again reports that the owner failed before.
 func (r *Recorder) Innermost(owners []any) (who string, again bool) {
 	for _, o := range slices.Backward(owners) {
-		if who = Describe(o); r.turns[who] {
+		who = Describe(o)
+		if r.turns[who] {
 			return who, r.left[who]
 		}
 	}

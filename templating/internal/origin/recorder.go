@@ -285,7 +285,8 @@ func (r *Recorder) Refuse(v any, message string, id int) {
 		return // its only fault is the refused value that it lacks
 	}
 	r.top.out.lacks = true
-	if r.refusals++; r.refusals > maxRefusals {
+	r.refusals++
+	if r.refusals > maxRefusals {
 		funcs.Failf("more than %d values are refused", maxRefusals)
 	}
 	at := refusedAt{id, r.owners, message}

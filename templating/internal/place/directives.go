@@ -153,7 +153,8 @@ func parseDirectives(table string) map[string]*form {
 			continue
 		}
 		f := &form{args: strings.Trim(words[1], ".")}
-		if f.acl = len(words) > 2 && words[2] == "acl"; !f.acl {
+		f.acl = len(words) > 2 && words[2] == "acl"
+		if !f.acl {
 			f.options = parseOptions(words[2:], known)
 		}
 		f.name()

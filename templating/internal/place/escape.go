@@ -146,7 +146,8 @@ func (r rule) escape(s string, at *Site) (text, why string) {
 		s = strings.ReplaceAll(s, `\`, `\\`)
 	}
 	if r.arg {
-		if s, why = r.quoted(s); why != "" {
+		s, why = r.quoted(s)
+		if why != "" {
 			return "", why
 		}
 	}

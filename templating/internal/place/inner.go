@@ -81,7 +81,8 @@ func (in *inner) stepAddress(w what, c byte) {
 		in.name = ""
 	default:
 		in.name = familyName(in.name + string(rune(c)))
-		if in.socket = families[in.name]; in.socket != 0 && c == '@' {
+		in.socket = families[in.name]
+		if in.socket != 0 && c == '@' {
 			in.begun = false
 		}
 		if in.socket != 0 && w == asAddress {
@@ -129,7 +130,8 @@ func (in *inner) stepFormat(c byte) {
 			in.format = formatPercent
 		}
 	case formatName:
-		if in.format = formatText; letter {
+		in.format = formatText
+		if letter {
 			in.format = formatName
 		} else if c == '%' {
 			in.format = formatPercent
@@ -175,7 +177,8 @@ func (in *inner) stepArgument(c byte) {
 		if !strings.ContainsRune(`\ "'rnt`, rune(c)) { // a lone backslash
 			in.content('\\')
 		}
-		if in.sample = sampleArg; was == sampleQuoted {
+		in.sample = sampleArg
+		if was == sampleQuoted {
 			in.sample = sampleDouble
 		}
 		in.content(c)

@@ -140,7 +140,8 @@ func (l *line) mayBeKeyword() bool {
 // set-map({{ path }}).
 func (l *line) unknown() {
 	name, _, inside := strings.Cut(l.word, "(")
-	if l.word, l.value = "", true; inside {
+	l.word, l.value = "", true
+	if inside {
 		l.word = name + "("
 	}
 }
@@ -207,7 +208,8 @@ func (l *line) end() {
 		}
 		l.mode, l.fetched, l.numeric = modeFlags, false, !givesString(fetch)
 	case modeFlags, modePatterns:
-		if l.cast = l.cast && isConverter(word); !l.cast {
+		l.cast = l.cast && isConverter(word)
+		if !l.cast {
 			l.endPattern(word)
 		}
 	}
@@ -271,7 +273,8 @@ func (l *line) endWord(word string) {
 		return
 	}
 	f := l.find(word)
-	if l.loose = f == nil; l.loose {
+	l.loose = f == nil
+	if l.loose {
 		if l.form != nil {
 			l.key = word
 		}

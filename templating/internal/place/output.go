@@ -92,7 +92,8 @@ func firstWord(line string, from, to int) (word string, part bool) {
 		if end || place == argument && strings.IndexByte(" \t\r#", line[i]) >= 0 {
 			if begun {
 				word = b.String()
-				if part = from < i && to > start; part || end || word != "no" && word != "default" {
+				part = from < i && to > start
+				if part || end || word != "no" && word != "default" {
 					return word, part
 				}
 			}
@@ -146,7 +147,8 @@ func withoutComment(line string) string {
 	}
 	p := argument
 	for i := range len(line) {
-		if p = step(p, line[i]); p == comment {
+		p = step(p, line[i])
+		if p == comment {
 			return line[:i]
 		}
 	}

@@ -68,7 +68,8 @@ func (s *Sources) Add(name, text string) *source {
 func (s *Sources) known(name string) (file *source, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if file, ok = s.files[name]; !ok {
+	file, ok = s.files[name]
+	if !ok {
 		file = &source{lines: []int{0}}
 	}
 	return file, ok

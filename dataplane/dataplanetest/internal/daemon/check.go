@@ -18,7 +18,8 @@ func Check(binary, file string) string {
 	}
 	var lines []string
 	for line := range strings.Lines(printed.String()) {
-		if line = alert(strings.TrimSpace(line)); line != "" {
+		line = alert(strings.TrimSpace(line))
+		if line != "" {
 			lines = append(lines, line)
 		}
 	}
