@@ -81,12 +81,17 @@ func NewCached[T Object](src MetadataSource, gvr schema.GroupVersionResource, op
 	if err := fits[T](src, gvr); err != nil {
 		return nil, err
 	}
-	w, err := newWatcher(src.MetadataListWatch, gvr, memapi.Kind{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](), GVK: typesOf(src).KindFor(gvr).GVK}, &Options{
-		Namespace: opts.Namespace, LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector,
-		IndexBy: opts.IndexBy, Debounce: opts.Debounce,
-		OnChange: opts.OnChange, MaxChanges: opts.MaxChanges, OnSyncComplete: opts.OnSyncComplete, CallOnChangeDuringSync: opts.CallOnChangeDuringSync,
-		NoWatchList: opts.NoWatchList, Logger: opts.Logger,
-	})
+	w, err := newWatcher(
+		src.MetadataListWatch,
+		gvr,
+		memapi.Kind{Type: reflect.TypeFor[*metav1.PartialObjectMetadata](), GVK: typesOf(src).KindFor(gvr).GVK},
+		&Options{
+			Namespace: opts.Namespace, LabelSelector: opts.LabelSelector, FieldSelector: opts.FieldSelector,
+			IndexBy: opts.IndexBy, Debounce: opts.Debounce,
+			OnChange: opts.OnChange, MaxChanges: opts.MaxChanges, OnSyncComplete: opts.OnSyncComplete, CallOnChangeDuringSync: opts.CallOnChangeDuringSync,
+			NoWatchList: opts.NoWatchList, Logger: opts.Logger,
+		},
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -255,7 +255,11 @@ func listWatchOf[L runtime.Object](
 
 // MetadataListWatch implements [MetadataSource]. The server sends only the metadata of
 // objects, as protobuf.
-func (c *Cluster) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+func (c *Cluster) MetadataListWatch(
+	gvr schema.GroupVersionResource,
+	namespace string,
+	tweak func(*metav1.ListOptions),
+) (cache.ListerWatcherWithContext, error) {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}
 	}

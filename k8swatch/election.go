@@ -78,8 +78,12 @@ func NewElection(opts *ElectionOptions) (*Election, error) {
 		}
 	}
 	if o.RetryPeriod < 0 || o.RenewDeadline <= o.RetryPeriod*6/5 || o.LeaseDuration <= o.RenewDeadline {
-		return nil, fmt.Errorf("k8swatch: ElectionOptions.LeaseDuration %s, RenewDeadline %s, RetryPeriod %s: want each shorter than the one before, and the last one by a fifth",
-			o.LeaseDuration, o.RenewDeadline, o.RetryPeriod)
+		return nil, fmt.Errorf(
+			"k8swatch: ElectionOptions.LeaseDuration %s, RenewDeadline %s, RetryPeriod %s: want each shorter than the one before, and the last one by a fifth",
+			o.LeaseDuration,
+			o.RenewDeadline,
+			o.RetryPeriod,
+		)
 	}
 	if o.Identity == "" {
 		host, err := os.Hostname()

@@ -135,7 +135,9 @@ func NewFolder(dir string, opts *FolderOptions) (*Folder, error) {
 		return nil, fmt.Errorf("k8swatch: FolderOptions.MaxFile %d: want 0 or more bytes", opts.MaxFile)
 	}
 	f := &Folder{
-		dir: filepath.Clean(dir), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, types: memapi.Types{Own: opts.Scheme}, server: memapi.New(), settle: settle,
+		dir: filepath.Clean(
+			dir,
+		), maxFile: cmp.Or(opts.MaxFile, 64<<20), onError: opts.OnError, types: memapi.Types{Own: opts.Scheme}, server: memapi.New(), settle: settle,
 		files: map[string]*manifestFile{}, unfinished: map[string]unfinished{}, shown: map[objectKey]shownObject{},
 		uncopied: map[string]bool{}, unknown: NoneKnown, looked: make(chan struct{}),
 	}
@@ -169,7 +171,10 @@ func (f *Folder) openCopies(dir string) error {
 		found, errs := manifest.Parse(name, text, f.types)
 		switch {
 		case len(text) == 0: // the process before waited for the file, or a power cut lost the copy
-			f.files[name] = &manifestFile{effect: NoneKnown, errs: []error{&ManifestError{File: name, Err: errors.New("its copy for a restart is empty"), Effect: NoneKnown}}}
+			f.files[name] = &manifestFile{
+				effect: NoneKnown,
+				errs:   []error{&ManifestError{File: name, Err: errors.New("its copy for a restart is empty"), Effect: NoneKnown}},
+			}
 		case len(errs) > 0: // another program version accepted it
 			f.files[name] = &manifestFile{effect: NoneKnown, errs: manifestErrors(name, errs, NoneKnown)}
 		default:
@@ -210,7 +215,10 @@ func (f *Folder) Run(ctx context.Context) error {
 func (f *Folder) look(settled bool) error {
 	texts, info, err := manifest.ReadFolder(f.dir, f.maxFile)
 	if err == nil && len(texts) == 0 && len(f.files) > 0 && (f.last == nil || !os.SameFile(f.last, info)) {
-		err = fmt.Errorf("the folder is empty, like a mount point without its volume: to remove all %d files, put an empty one there, such as none.yaml", len(f.files))
+		err = fmt.Errorf(
+			"the folder is empty, like a mount point without its volume: to remove all %d files, put an empty one there, such as none.yaml",
+			len(f.files),
+		)
 	}
 	f.away = nil
 	if err != nil {

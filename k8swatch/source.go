@@ -110,7 +110,10 @@ func given(src Source, gvr schema.GroupVersionResource) error {
 	}
 	switch {
 	case gvr.Resource == "" || gvr.Version == "":
-		return &OptionError{Resource: gvr, Err: fmt.Errorf(`Resource %q, Version %q: want both, such as corev1.SchemeGroupVersion.WithResource("services")`, gvr.Resource, gvr.Version)}
+		return &OptionError{
+			Resource: gvr,
+			Err:      fmt.Errorf(`Resource %q, Version %q: want both, such as corev1.SchemeGroupVersion.WithResource("services")`, gvr.Resource, gvr.Version),
+		}
 	case missing:
 		return &OptionError{Resource: gvr, Err: errors.New("the source is missing: want one of NewCluster, NewFolder or NewStatic")}
 	}

@@ -99,7 +99,7 @@
 //   - When does a resource enter and leave quarantine? internal/quarantine/quarantine.go has
 //     the states, trial.go beside it the tries, which trials.go makes.
 //   - When does the next reconciliation begin? pace.go.
-//   - What does a leader do that others do not? leadership.go.
+//   - Where does leadership begin and end? leadership.go.
 //   - Where does a panic of the program's own functions go? callback.go publishes it.
 //   - When does an instance get something? schedule.go (next) decides; instance.go does it.
 //

@@ -78,8 +78,14 @@ type Interval struct {
 func (o *Options) Intervals() []Interval {
 	const short, long = 10 * time.Millisecond, 24 * time.Hour
 	return []Interval{
-		{"debounceInterval", "Longest hold between two renders, after a failure and under a storm of changes. Otherwise the hold is 20 ms, or twice as long as the reconciliation before took.",
-			500 * time.Millisecond, 0, long, &o.Debounce},
+		{
+			"debounceInterval",
+			"Longest hold between two renders, after a failure and under a storm of changes. Otherwise the hold is 20 ms, or twice as long as the reconciliation before took.",
+			500 * time.Millisecond,
+			0,
+			long,
+			&o.Debounce,
+		},
 		{"minDeploymentInterval", "Shortest time between two reloads of one instance.", 2 * time.Second, 0, long, &o.MinInterval},
 		{"driftPreventionInterval", "Idle time after which an instance is checked for drift.", time.Minute, 0, 0, &o.DriftInterval}, // a long one turns it off
 		{"deploymentTimeout", "Time limit of one deployment to one instance.", 30 * time.Second, short, long, &o.DeployTimeout},

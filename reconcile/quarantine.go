@@ -187,7 +187,8 @@ func (l *Loop) showQuarantine() {
 	var public []Quarantined
 	for _, h := range l.quarantine.All() {
 		q := quarantinedOf(h)
-		if h.Status == quarantine.Quarantined && !l.recorded[h.Key] && l.record(q.Resource, eventWarning, "Quarantined", "the configuration is not valid with it: "+q.what()) {
+		if h.Status == quarantine.Quarantined && !l.recorded[h.Key] &&
+			l.record(q.Resource, eventWarning, "Quarantined", "the configuration is not valid with it: "+q.what()) {
 			l.recorded[h.Key] = true
 		}
 		public = append(public, q)
@@ -223,7 +224,15 @@ func (l *Loop) Quarantines(e *ConfigError) bool {
 // tooLong is the fault of what a render or a validation hangs with: the template line, if it
 // is known.
 func tooLong(a *attempt, limit time.Duration, then string) Fault {
-	f := Fault{hangs: true, Message: fmt.Sprintf("%s takes longer than %s%s", map[bool]string{true: "validating", false: "rendering"}[a.err.Stage == "validate"], limit.Round(100*time.Millisecond), then)}
+	f := Fault{
+		hangs: true,
+		Message: fmt.Sprintf(
+			"%s takes longer than %s%s",
+			map[bool]string{true: "validating", false: "rendering"}[a.err.Stage == "validate"],
+			limit.Round(100*time.Millisecond),
+			then,
+		),
+	}
 	if len(a.err.Faults) > 0 {
 		f.Template, f.Resources, f.origin = a.err.Faults[0].Template, a.err.Faults[0].Resources, a.err.Faults[0].origin
 	}

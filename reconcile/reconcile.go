@@ -89,7 +89,9 @@ func (l *Loop) accept(v *validated) (unchanged bool) {
 		// The text is the same, but the resources may have other versions: a refusal by an
 		// instance must name these.
 		l.refetch = 0
-		l.sched.accepted(&validated{id: newest.id, config: newest.config, origins: v.origins, objects: v.objects, at: newest.at, without: v.without, deployed: v.deployed})
+		l.sched.accepted(
+			&validated{id: newest.id, config: newest.config, origins: v.origins, objects: v.objects, at: newest.at, without: v.without, deployed: v.deployed},
+		)
 		return true
 	}
 	l.publishRollout(v)

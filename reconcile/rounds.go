@@ -81,5 +81,15 @@ func (l *Loop) found(id uint64, a *attempt, changes []quarantine.Change) *valida
 			heldBack++
 		}
 	}
-	return &validated{id: id, config: cfg, origins: a.rendered.Origins, objects: a.objects, at: time.Now(), without: without(l.quarantine), heldBack: heldBack, made: made, deployed: a.rendered.Deployed}
+	return &validated{
+		id:       id,
+		config:   cfg,
+		origins:  a.rendered.Origins,
+		objects:  a.objects,
+		at:       time.Now(),
+		without:  without(l.quarantine),
+		heldBack: heldBack,
+		made:     made,
+		deployed: a.rendered.Deployed,
+	}
 }

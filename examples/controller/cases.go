@@ -86,7 +86,14 @@ func (c *controller) caseRunner() (*cases.Runner, error) {
 	cfg.certificate, cfg.backend, cfg.tcp = "", ingress.ServiceRef{}, ""
 	return &cases.Runner{
 		Renderer: func(ctx context.Context, in *cases.Input) (reconcile.Renderer, error) {
-			k := &controller{cfg: &cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), source: &kit.Source{Source: in.Source}, ofCase: true, settings: c.settings}
+			k := &controller{
+				cfg:      &cfg,
+				log:      slog.New(slog.DiscardHandler),
+				bus:      eventbus.New(nil),
+				source:   &kit.Source{Source: in.Source},
+				ofCase:   true,
+				settings: c.settings,
+			}
 			k.addresses.Allow = c.addresses.Allow // without Listeners, so that a case passes on every host
 			k.each = ingress.EachOf(engine)
 			if err := k.newWatchers(); err != nil {

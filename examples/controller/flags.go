@@ -62,27 +62,80 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	fs.OnceVar(&c.once, &c.dryRun)
 	fs.BoolVar(&c.demo, "demo", false, "serve backends on 127.0.0.11 to 127.0.0.30 and say what to try")
 	fs.IntVar(&c.demoPort, "demo-port", 18080, "first of the two ports of those backends")
-	fs.BoolVar(&c.migrate, "migrate", false, "say of each annotation of ingress-nginx and haproxytech in the cluster, or the folder of -manifests, what becomes of it here, and exit")
-	fs.StringVar(&c.test, "test", "", "run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed")
-	fs.StringVar(&c.templates, "templates", "", "`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed; read at a start only")
-	fs.BoolVar(&c.noQuarantine, "no-quarantine", false, "keep the last good configuration where a resource makes the new one invalid, in place of quarantining that resource alone")
+	fs.BoolVar(
+		&c.migrate,
+		"migrate",
+		false,
+		"say of each annotation of ingress-nginx and haproxytech in the cluster, or the folder of -manifests, what becomes of it here, and exit",
+	)
+	fs.StringVar(
+		&c.test,
+		"test",
+		"",
+		"run the cases of the templates in a `file or folder`, print the results and exit: 0, or 1 if one fails; no cluster is needed",
+	)
+	fs.StringVar(
+		&c.templates,
+		"templates",
+		"",
+		"`folder` of templates to use in place of the built-in ones; its cases, in the folder cases, are run before anything is deployed; read at a start only",
+	)
+	fs.BoolVar(
+		&c.noQuarantine,
+		"no-quarantine",
+		false,
+		"keep the last good configuration where a resource makes the new one invalid, in place of quarantining that resource alone",
+	)
 	fs.BoolVar(&c.opaqueSecrets, "opaque-secrets", true, "read Secrets of type Opaque, too, for annotations that name users or the CA of servers")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP; several with commas between, as :8080,[::]:8080")
 	fs.StringVar(&c.httpsAddr, "https-addr", ":8443", "address for HTTPS; several with commas between")
 	fs.Func("allow-endpoint", "`CIDR` of loopback, link-local or other special addresses that endpoints may have; may be repeated", cidrs(&c.allowEndpoints))
 	fs.Func("trust-proxy", "`CIDR` of proxies before this one, whose X-Forwarded and such headers are believed; may be repeated", cidrs(&c.trustProxies))
-	fs.IntVar(&c.maxConn, "maxconn", 0, "connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit")
-	fs.IntVar(&c.spareSlots, "slots", 0, "round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server to a HAProxy before 3.0 at runtime, else none")
-	fs.IntVar(&c.spareBackends, "spare-backends", 256, "backends that wait in the HAProxy on this host for new Ingresses, which take one each and no reload; a reload frees them all; each takes 10 KB of HAProxy's memory; 0: none, and each new Service takes a reload; a Dataplane API has none")
-	fs.Func("shared-host", "`host` that all namespaces may use, where the others belong to the namespace that claimed them first; *.example.com: all names below it; *: all hosts; may be repeated", func(s string) error {
-		c.sharedHosts = append(c.sharedHosts, s)
-		return claims.CheckShared(s)
-	})
-	fs.Func("limit", "what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(), c.limits.Set)
+	fs.IntVar(
+		&c.maxConn,
+		"maxconn",
+		0,
+		"connections that HAProxy takes at once; 0: 10000 or as many as the limit of open files allows, behind a Dataplane API what HAProxy finds fit",
+	)
+	fs.IntVar(
+		&c.spareSlots,
+		"slots",
+		0,
+		"round servers of a backend up to a multiple of this; 0: 4 with Dataplane APIs, which cannot add a server to a HAProxy before 3.0 at runtime, else none",
+	)
+	fs.IntVar(
+		&c.spareBackends,
+		"spare-backends",
+		256,
+		"backends that wait in the HAProxy on this host for new Ingresses, which take one each and no reload; a reload frees them all; each takes 10 KB of HAProxy's memory; 0: none, and each new Service takes a reload; a Dataplane API has none",
+	)
+	fs.Func(
+		"shared-host",
+		"`host` that all namespaces may use, where the others belong to the namespace that claimed them first; *.example.com: all names below it; *: all hosts; may be repeated",
+		func(s string) error {
+			c.sharedHosts = append(c.sharedHosts, s)
+			return claims.CheckShared(s)
+		},
+	)
+	fs.Func(
+		"limit",
+		"what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(),
+		c.limits.Set,
+	)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
 	fs.DurationVar(&c.expiryWarning, "expiry-warning", 0, "how long before its end a certificate is warned of (default "+usualWarning()+")")
-	fs.DurationVar(&c.hostGrace, "host-grace", claims.UsualGrace, "how long a namespace keeps a host that it claims no longer, while another namespace asks for it; 0: not at all")
-	fs.DurationVar(&c.longestTimeout, "longest-timeout", annotation.UsualTimeout, "the longest timeout that annotations set; a longer one is cut, and its Ingress or Service says so")
+	fs.DurationVar(
+		&c.hostGrace,
+		"host-grace",
+		claims.UsualGrace,
+		"how long a namespace keeps a host that it claims no longer, while another namespace asks for it; 0: not at all",
+	)
+	fs.DurationVar(
+		&c.longestTimeout,
+		"longest-timeout",
+		annotation.UsualTimeout,
+		"the longest timeout that annotations set; a longer one is cut, and its Ingress or Service says so",
+	)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
@@ -127,7 +180,10 @@ func (c *config) check(folder bool) {
 	}
 	f.Refuse(c.NArg() > 0, "unexpected argument %s", strings.Join(c.Args(), " "))
 	f.Refuse(c.dryRun && !c.once, "-dry-run needs -once")
-	f.Refuse(c.once && !c.dryRun && !c.targets.Remote(), "-once without -dry-run needs -endpoint or -pods: a HAProxy that this process starts would end with it")
+	f.Refuse(
+		c.once && !c.dryRun && !c.targets.Remote(),
+		"-once without -dry-run needs -endpoint or -pods: a HAProxy that this process starts would end with it",
+	)
 	f.Refuse(c.demo && !folder, "-demo needs -manifests")
 	f.Refuse(c.spareBackends < 0, "-spare-backends %d: want 0 or more", c.spareBackends)
 	c.leader.Check(f, folder)

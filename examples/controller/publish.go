@@ -25,7 +25,12 @@ type publishFlags struct {
 }
 
 func (p *publishFlags) declare(fs *kit.Flags) {
-	fs.StringVar(&p.service, "publish-service", "", "`namespace/name` of the Service before HAProxy: its addresses become the status of the Ingresses that are served; with -leader-elect the leader writes it")
+	fs.StringVar(
+		&p.service,
+		"publish-service",
+		"",
+		"`namespace/name` of the Service before HAProxy: its addresses become the status of the Ingresses that are served; with -leader-elect the leader writes it",
+	)
 	fs.Func("publish-address", "`address or host name` for that status, in place of those of a Service; may be repeated", func(s string) error {
 		one, err := status.ParseAddress(s)
 		p.addresses = append(p.addresses, one)

@@ -47,8 +47,14 @@ func (c *controller) newWatchers() (err error) {
 	c.classes = add(networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
 	c.services = each(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{IgnoreFields: []string{"status"}})
 	c.slices = each(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
-		IndexBy:      []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
-		IgnoreFields: []string{"metadata.ownerReferences", "endpoints[*].targetRef", "endpoints[*].nodeName", "endpoints[*].zone", "endpoints[*].hints"}}) // no template uses them
+		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+		IgnoreFields: []string{
+			"metadata.ownerReferences",
+			"endpoints[*].targetRef",
+			"endpoints[*].nodeName",
+			"endpoints[*].zone",
+			"endpoints[*].hints",
+		}}) // no template uses them
 	c.secrets = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=kubernetes.io/tls"})
 	if c.cfg.opaqueSecrets {
 		c.opaque = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=Opaque"})
@@ -103,7 +109,12 @@ func (c *controller) input(ctx context.Context) (*render.Input, error) {
 	}
 	in.Files = append(in.Files[:len(in.Files):len(in.Files)], c.pages...)
 	maps.DeleteFunc(in.Each, func(entry string, _ render.Each) bool { return !c.each[entry] })
-	in.Resources = map[string]int{"ingresses": c.ingresses.count(all), "services": c.services.count(all), "endpointslices": c.slices.count(all), "secrets": c.secrets.count(all) + c.opaque.count(all)}
+	in.Resources = map[string]int{
+		"ingresses":      c.ingresses.count(all),
+		"services":       c.services.count(all),
+		"endpointslices": c.slices.count(all),
+		"secrets":        c.secrets.count(all) + c.opaque.count(all),
+	}
 	return in, nil
 }
 

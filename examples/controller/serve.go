@@ -36,29 +36,66 @@ type serve struct {
 
 func (s *serve) declare(fs *kit.Flags) {
 	fs.StringVar(&s.accessLog, "access-log", "http", "access log of HAProxy on its standard output, here that of this process: http, json or off")
-	fs.Func("accept-proxy", "`CIDR` of load balancers whose connections begin with the PROXY protocol, which then says where they come from; may be repeated", cidrs(&s.acceptProxy))
-	fs.StringVar(&s.errorPages, "error-pages", "", "`folder` of responses in place of HAProxy's own, such as 503.http, each with its line of status and its headers; 404.http is for requests without a route; read at a start only")
+	fs.Func(
+		"accept-proxy",
+		"`CIDR` of load balancers whose connections begin with the PROXY protocol, which then says where they come from; may be repeated",
+		cidrs(&s.acceptProxy),
+	)
+	fs.StringVar(
+		&s.errorPages,
+		"error-pages",
+		"",
+		"`folder` of responses in place of HAProxy's own, such as 503.http, each with its line of status and its headers; 404.http is for requests without a route; read at a start only",
+	)
 	fs.BoolVar(&s.http3, "http3", false, "serve HTTP/3 as well, at the UDP port of -https-addr; needs a HAProxy that is built with QUIC")
-	fs.StringVar(&s.statsAddr, "stats-addr", "", "`address` for the page of statistics of HAProxy, without a password: for those who may see all names; empty: none")
-	fs.StringVar(&s.certificate, "default-certificate", "", "`namespace/name` of the Secret with the certificate for server names that have none, which are refused without it")
+	fs.StringVar(
+		&s.statsAddr,
+		"stats-addr",
+		"",
+		"`address` for the page of statistics of HAProxy, without a password: for those who may see all names; empty: none",
+	)
+	fs.StringVar(
+		&s.certificate,
+		"default-certificate",
+		"",
+		"`namespace/name` of the Secret with the certificate for server names that have none, which are refused without it",
+	)
 	fs.Func("default-backend", "`namespace/service:port` for requests without a route, which get 404 without it", func(text string) (err error) {
 		s.backend, err = ingress.ParseServiceRef(text)
 		return err
 	})
-	fs.StringVar(&s.tcp, "tcp-services", "", "`namespace/name` of a ConfigMap with ports that lead to Services, as of ingress-nginx: \"9000\": \"namespace/service:port\"")
-	fs.BoolVar(&s.externalName, "allow-external-name", false, "serve Services of the type ExternalName: a tenant who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says")
-	fs.Func("upgrade", "`protocol` that connections may become by an Upgrade, beside websocket, such as SPDY/3.1; may be repeated. HAProxy applies no rule to what follows in such a connection", func(text string) error {
-		s.upgrades = append(s.upgrades, text)
-		return checkUpgrade(text)
-	})
-	fs.Func("dns-server", "`address:port` of a DNS server for those names, in place of those of /etc/resolv.conf where HAProxy runs; may be repeated", func(text string) error {
-		at, err := netip.ParseAddrPort(text)
-		s.nameservers = append(s.nameservers, text)
-		if err != nil || at.Port() == 0 {
-			return errors.New("want an address with a port, such as 10.96.0.10:53")
-		}
-		return nil
-	})
+	fs.StringVar(
+		&s.tcp,
+		"tcp-services",
+		"",
+		"`namespace/name` of a ConfigMap with ports that lead to Services, as of ingress-nginx: \"9000\": \"namespace/service:port\"",
+	)
+	fs.BoolVar(
+		&s.externalName,
+		"allow-external-name",
+		false,
+		"serve Services of the type ExternalName: a tenant who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says",
+	)
+	fs.Func(
+		"upgrade",
+		"`protocol` that connections may become by an Upgrade, beside websocket, such as SPDY/3.1; may be repeated. HAProxy applies no rule to what follows in such a connection",
+		func(text string) error {
+			s.upgrades = append(s.upgrades, text)
+			return checkUpgrade(text)
+		},
+	)
+	fs.Func(
+		"dns-server",
+		"`address:port` of a DNS server for those names, in place of those of /etc/resolv.conf where HAProxy runs; may be repeated",
+		func(text string) error {
+			at, err := netip.ParseAddrPort(text)
+			s.nameservers = append(s.nameservers, text)
+			if err != nil || at.Port() == 0 {
+				return errors.New("want an address with a port, such as 10.96.0.10:53")
+			}
+			return nil
+		},
+	)
 }
 
 // carriesRequests matches protocols whose requests would go past the rules of HAProxy.

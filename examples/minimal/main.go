@@ -64,8 +64,13 @@ func run(ctx context.Context, args []string, addr, state string) error {
 	watched := observe.NewGroup(bus, &k8swatch.GroupOptions{Debounce: -1, // the loop already holds back renders
 		OnChange: func(context.Context, k8swatch.Changes) error { loop.Trigger("resources changed"); return nil }})
 	services, err1 := k8swatch.Add[*corev1.Service](watched, source.Source, corev1.SchemeGroupVersion.WithResource("services"), nil)
-	slices, err2 := k8swatch.Add[*discoveryv1.EndpointSlice](watched, source.Source, discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), &k8swatch.Options{
-		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}})
+	slices, err2 := k8swatch.Add[*discoveryv1.EndpointSlice](
+		watched,
+		source.Source,
+		discoveryv1.SchemeGroupVersion.WithResource("endpointslices"),
+		&k8swatch.Options{
+			IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"}},
+	)
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
@@ -79,7 +84,10 @@ func run(ctx context.Context, args []string, addr, state string) error {
 	}
 	vars := render.HostVars()
 	vars["addr"], vars["socket"], vars["backends"] = addr, local.RuntimeSocket(), []*backend(nil)
-	engine, err := templating.Compile(templates, &templating.Options{Vars: vars, Globals: map[string]any{"pathResolver": render.PathResolver{Layout: local.Layout()}}})
+	engine, err := templating.Compile(
+		templates,
+		&templating.Options{Vars: vars, Globals: map[string]any{"pathResolver": render.PathResolver{Layout: local.Layout()}}},
+	)
 	if err != nil {
 		return err
 	}

@@ -24,12 +24,32 @@ const configMap = "configmap:"
 func parseFlags(args []string, log *kit.Log) (*config, error) {
 	c := &config{Flags: kit.NewFlags("settings", log)}
 	fs := c.Flags
-	fs.StringVar(&c.settings, "settings", "", "`FILE` of settings, or configmap:[NAMESPACE/]NAME, whose key is settings.yaml; empty: the ConfigMap $CONFIGMAP_NAME")
+	fs.StringVar(
+		&c.settings,
+		"settings",
+		"",
+		"`FILE` of settings, or configmap:[NAMESPACE/]NAME, whose key is settings.yaml; empty: the ConfigMap $CONFIGMAP_NAME",
+	)
 	c.source.Declare(fs)
 	fs.OnceVar(&c.once, &c.dryRun)
-	fs.StringVar(&c.local, "local", "", "`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, as dataplane in the settings says")
-	fs.StringVar(&c.namespace, "pod-namespace", "", "`namespace` whose HAProxy pods count where dataplane.podSelector says none, that of this controller: there is the Lease, and what is named without a namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test")
-	fs.StringVar(&c.secret, "credentials", discover.DefaultSecret, "Secret `[namespace/]name` with dataplane_username and so on, where the settings have no credentialsSecretRef; empty: $SECRET_NAME")
+	fs.StringVar(
+		&c.local,
+		"local",
+		"",
+		"`folder` for the state of a HAProxy on this host; empty: those behind Dataplane APIs, as dataplane in the settings says",
+	)
+	fs.StringVar(
+		&c.namespace,
+		"pod-namespace",
+		"",
+		"`namespace` whose HAProxy pods count where dataplane.podSelector says none, that of this controller: there is the Lease, and what is named without a namespace; empty: by $POD_NAMESPACE or the service account, or default with -local and -test",
+	)
+	fs.StringVar(
+		&c.secret,
+		"credentials",
+		discover.DefaultSecret,
+		"Secret `[namespace/]name` with dataplane_username and so on, where the settings have no credentialsSecretRef; empty: $SECRET_NAME",
+	)
 	fs.BoolVar(&c.leaderElect, "leader-elect", false, "deploy only as the leader, by the Lease haptic-settings")
 	fs.BoolVar(&c.test, "test", false, "run the cases in the settings, and end")
 	fs.StringVar(&c.httpAddr, "http-addr", ":8080", "address for HTTP: httpAddress in templates")
@@ -68,7 +88,11 @@ func (c *config) check() {
 	if c.namespace == "" {
 		var err error
 		c.namespace, err = discover.OwnNamespace(os.Getenv)
-		c.Refuse(err != nil && c.local == "" && !c.test, "-pod-namespace is required without -local: %w", err) // the pods of that namespace will get the password
+		c.Refuse(
+			err != nil && c.local == "" && !c.test,
+			"-pod-namespace is required without -local: %w",
+			err,
+		) // the pods of that namespace will get the password
 		c.namespace = cmp.Or(c.namespace, "default")
 	}
 	if !fromCluster && (c.test || c.once || c.local == "") { // otherwise the program waits for it

@@ -113,7 +113,11 @@ func (c *controller) wire() (err error) {
 
 // program returns the values of this program that templates see besides the settings.
 func (c *controller) program() settings.ProgramOptions {
-	opts := settings.ProgramOptions{Namespace: c.namespace, Logging: settings.Logging{Level: c.log.Level(), Format: c.log.Format()}, Globals: map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket}}
+	opts := settings.ProgramOptions{
+		Namespace: c.namespace,
+		Logging:   settings.Logging{Level: c.log.Level(), Format: c.log.Format()},
+		Globals:   map[string]any{"httpAddress": c.httpAddr, "runtimeSocket": c.socket},
+	}
 	if c.targets != nil {
 		opts.Layout, opts.Globals["runtimeSocket"] = c.targets.Layout, c.targets.Socket
 	}
@@ -196,7 +200,11 @@ func (c *controller) runOnce(ctx context.Context) error {
 }
 
 // from reads the settings, from a ConfigMap or a file.
-func (c *controller) from(ctx context.Context, cluster func(ctx context.Context, namespace, name string) error, file func(ctx context.Context, name string) error) error {
+func (c *controller) from(
+	ctx context.Context,
+	cluster func(ctx context.Context, namespace, name string) error,
+	file func(ctx context.Context, name string) error,
+) error {
 	object, ok := strings.CutPrefix(c.settings, configMap)
 	if namespace, name, _ := strings.Cut(object, "/"); ok {
 		return cluster(ctx, namespace, name)

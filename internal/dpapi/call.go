@@ -110,7 +110,12 @@ func (c *Client) do(ctx context.Context, r call) (answer, error) {
 		return answer{}, printable.SaidError(&url.Error{Op: "read the answer to " + r.method, URL: req.URL.String(), Err: err}, c.hide)
 	}
 	if !good {
-		return answer{}, &StatusError{Method: r.method, Path: req.URL.Path, Status: res.StatusCode, Message: printable.Said(cmp.Or(message(body), res.Status), c.hide)}
+		return answer{}, &StatusError{
+			Method:  r.method,
+			Path:    req.URL.Path,
+			Status:  res.StatusCode,
+			Message: printable.Said(cmp.Or(message(body), res.Status), c.hide),
+		}
 	}
 	version, _ := strconv.ParseInt(res.Header.Get("Configuration-Version"), 10, 64)
 	return answer{body: body, version: version, reloadID: res.Header.Get("Reload-ID")}, nil

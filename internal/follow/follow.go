@@ -118,7 +118,14 @@ func file(s Source, changed func()) (*Followed, func(context.Context), error) {
 	}}, run, nil
 }
 
-func object[T k8swatch.Object](from k8swatch.Source, log *slog.Logger, s Source, resource string, changed func(), data func(T) map[string][]byte) (*Followed, func(context.Context), error) {
+func object[T k8swatch.Object](
+	from k8swatch.Source,
+	log *slog.Logger,
+	s Source,
+	resource string,
+	changed func(),
+	data func(T) map[string][]byte,
+) (*Followed, func(context.Context), error) {
 	single, err := k8swatch.NewSingle(from, corev1.SchemeGroupVersion.WithResource(resource), s.Namespace, s.Name,
 		&k8swatch.SingleOptions[T]{Logger: log, OnChange: func(context.Context, k8swatch.SingleChange[T]) error {
 			changed()

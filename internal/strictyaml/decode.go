@@ -222,7 +222,14 @@ func size(n *yaml.Node, most, depth int) int {
 }
 
 // typeNames are the names of YAML's types in errors.
-var typeNames = map[string]string{"!!str": "a string", "!!int": "a number", "!!float": "a number", "!!bool": "a boolean", "!!map": "a mapping", "!!seq": "a list"}
+var typeNames = map[string]string{
+	"!!str":   "a string",
+	"!!int":   "a number",
+	"!!float": "a number",
+	"!!bool":  "a boolean",
+	"!!map":   "a mapping",
+	"!!seq":   "a list",
+}
 
 // Is reports whether a node has a type, and notes an error otherwise.
 func (d *Document) Is(path string, n *yaml.Node, tag string) bool {

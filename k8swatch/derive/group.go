@@ -8,7 +8,12 @@ import "slices"
 // parts does not exist. [Collection.Equal] of the result compares lists; by default all their
 // parts, if their type is comparable. A change copies the list of its group: see [SortBy] for
 // groups of thousands.
-func GroupBy[K comparable, V any, G comparable, P any](name string, from *Collection[K, V], split func(key K, value V, add func(G, P)), compare func(a, b P) int) *Collection[G, []P] {
+func GroupBy[K comparable, V any, G comparable, P any](
+	name string,
+	from *Collection[K, V],
+	split func(key K, value V, add func(G, P)),
+	compare func(a, b P) int,
+) *Collection[G, []P] {
 	c, wait := newGroups(from.g, name, listsOf[G](compare))
 	splitInto(from, split, wait)
 	return c

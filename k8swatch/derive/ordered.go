@@ -109,7 +109,12 @@ func (o *Ordered[V]) add(chunk []V, compare func(a, b V) int) {
 
 // SortBy is [GroupBy] for groups of thousands: a change costs as much in a large group as in a
 // small one.
-func SortBy[K comparable, V any, G comparable, P any](name string, from *Collection[K, V], split func(key K, value V, add func(G, P)), compare func(a, b P) int) *Collection[G, Ordered[P]] {
+func SortBy[K comparable, V any, G comparable, P any](
+	name string,
+	from *Collection[K, V],
+	split func(key K, value V, add func(G, P)),
+	compare func(a, b P) int,
+) *Collection[G, Ordered[P]] {
 	equal := defaultEqual[P]()
 	c, wait := newGroups(from.g, name, groupKind[G, P, Ordered[P]]{
 		apply: func(e *edits[P], list Ordered[P]) Ordered[P] {

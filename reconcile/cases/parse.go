@@ -65,7 +65,10 @@ func CheckNames(cases []Case) (errs Errors) {
 	for i := range cases {
 		c := &cases[i]
 		if f := first[c.Name]; f != nil && c.Name != "" {
-			errs = append(errs, &Error{File: c.File, Line: c.Line, Column: 1, Message: fmt.Sprintf("case %q: there is one of this name at %s:%d", c.Name, f.File, f.Line)})
+			errs = append(
+				errs,
+				&Error{File: c.File, Line: c.Line, Column: 1, Message: fmt.Sprintf("case %q: there is one of this name at %s:%d", c.Name, f.File, f.Line)},
+			)
 			continue
 		}
 		first[c.Name] = c
@@ -277,10 +280,22 @@ func (a *Assertion) UnmarshalStrict(d *strictyaml.Document, path string, n *yaml
 	a.Line = n.Line
 	typ, known := assertionTypes()[a.Type]
 	if !known {
-		d.Fail(n, strictyaml.Child(path, "type"), "no type of assertion is %q, there is %s", a.Type, strings.Join(slices.Sorted(maps.Keys(assertionTypes())), ", "))
+		d.Fail(
+			n,
+			strictyaml.Child(path, "type"),
+			"no type of assertion is %q, there is %s",
+			a.Type,
+			strings.Join(slices.Sorted(maps.Keys(assertionTypes())), ", "),
+		)
 		return
 	}
-	given := map[string]bool{"target": a.Target != "", "pattern": a.Pattern != "", "patterns": a.Patterns != nil, "expected": a.Expected != nil, "jsonpath": a.JSONPath != ""}
+	given := map[string]bool{
+		"target":   a.Target != "",
+		"pattern":  a.Pattern != "",
+		"patterns": a.Patterns != nil,
+		"expected": a.Expected != nil,
+		"jsonpath": a.JSONPath != "",
+	}
 	for _, field := range slices.Sorted(maps.Keys(given)) {
 		switch must := slices.Contains(typ.must, field); {
 		case must && !given[field]:

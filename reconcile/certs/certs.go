@@ -200,7 +200,11 @@ func Authorities(data []byte, most int) ([]byte, error) {
 		}
 		count++
 		if count > most || len(block.Bytes) > MaxChainBytes {
-			return nil, fmt.Errorf("it has more than the %s certificates of one Secret (certificates-per-secret), or one is larger than %s bytes", limits.Figure(most), limits.Figure(MaxChainBytes))
+			return nil, fmt.Errorf(
+				"it has more than the %s certificates of one Secret (certificates-per-secret), or one is larger than %s bytes",
+				limits.Figure(most),
+				limits.Figure(MaxChainBytes),
+			)
 		}
 		c, err := x509.ParseCertificate(block.Bytes)
 		if err == nil {

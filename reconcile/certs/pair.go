@@ -39,7 +39,13 @@ const MaxChainBytes = 100_000
 func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate, err error) {
 	for block, rest := pem.Decode(key); block != nil; block, rest = pem.Decode(rest) {
 		if n := len(block.Bytes); n > maxKeyBytes {
-			return nil, nil, fmt.Errorf("a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits", corev1.TLSPrivateKeyKey, limits.Figure(n), limits.Figure(maxKeyBytes), limits.Figure(maxRSA))
+			return nil, nil, fmt.Errorf(
+				"a block of %s has %s bytes, more than the %s that are read: RSA keys have at most %s bits",
+				corev1.TLSPrivateKeyKey,
+				limits.Figure(n),
+				limits.Figure(maxKeyBytes),
+				limits.Figure(maxRSA),
+			)
 		}
 	}
 	chain, size := 0, 0
@@ -51,9 +57,18 @@ func File(crt, key []byte, maxChain int) (content []byte, leaf *x509.Certificate
 	}
 	switch {
 	case chain > maxChain:
-		return nil, nil, fmt.Errorf("a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)", limits.Figure(chain), limits.Figure(maxChain))
+		return nil, nil, fmt.Errorf(
+			"a chain of %s certificates, more than the %s of one Secret (certificates-per-secret)",
+			limits.Figure(chain),
+			limits.Figure(maxChain),
+		)
 	case size > MaxChainBytes:
-		return nil, nil, fmt.Errorf("%s has certificates of %s bytes, more than the %s that clients take", corev1.TLSCertKey, limits.Figure(size), limits.Figure(MaxChainBytes))
+		return nil, nil, fmt.Errorf(
+			"%s has certificates of %s bytes, more than the %s that clients take",
+			corev1.TLSCertKey,
+			limits.Figure(size),
+			limits.Figure(MaxChainBytes),
+		)
 	}
 	pair, err := tls.X509KeyPair(crt, key)
 	if err != nil {
@@ -175,7 +190,8 @@ func signsItself(c *x509.Certificate) bool {
 			return false
 		}
 		var name asn1.RawValue // its only content, a directory name
-		if rest, err := asn1.Unmarshal(by.Issuer.Bytes, &name); len(by.Issuer.Bytes) > 0 && (err != nil || len(rest) > 0 || !bytes.Equal(name.Bytes, c.RawIssuer)) {
+		if rest, err := asn1.Unmarshal(by.Issuer.Bytes, &name); len(by.Issuer.Bytes) > 0 &&
+			(err != nil || len(rest) > 0 || !bytes.Equal(name.Bytes, c.RawIssuer)) {
 			return false
 		}
 		if by.Key != nil && !bytes.Equal(by.Key, c.SubjectKeyId) || by.Serial != nil && by.Serial.Cmp(c.SerialNumber) != 0 {

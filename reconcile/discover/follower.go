@@ -268,7 +268,12 @@ func (w *Wanted) endpoints(pods []*corev1.Pod, c Credentials) (endpoints []datap
 		return endpoints, nil
 	}
 	if endpoints, err = Pods(pods, c, w.Pods); len(endpoints) == 0 && err == nil {
-		err = fmt.Errorf("no HAProxy is found: no pod of namespace %s with the labels %s has a container %s that is ready", w.Pods.Namespace, w.Selector, cmp.Or(w.Pods.Container, "dataplane"))
+		err = fmt.Errorf(
+			"no HAProxy is found: no pod of namespace %s with the labels %s has a container %s that is ready",
+			w.Pods.Namespace,
+			w.Selector,
+			cmp.Or(w.Pods.Container, "dataplane"),
+		)
 	}
 	return endpoints, err
 }

@@ -141,19 +141,46 @@ func Unusable(svc *corev1.Service, port *corev1.ServicePort, all []*discoveryv1.
 	at := slices.IndexFunc(svc.Spec.Ports, func(p corev1.ServicePort) bool { return p.Name == port.Name })
 	switch wants := labels.FormatLabels(svc.Spec.Selector); {
 	case len(all) == 0 && len(svc.Spec.Selector) == 0:
-		return "", fmt.Sprintf("no EndpointSlice has the label %s=%s, requests get 503: the Service has no selector, so that the cluster makes none", discoveryv1.LabelServiceName, svc.Name), ""
+		return "", fmt.Sprintf(
+			"no EndpointSlice has the label %s=%s, requests get 503: the Service has no selector, so that the cluster makes none",
+			discoveryv1.LabelServiceName,
+			svc.Name,
+		), ""
 	case len(all) == 0:
-		return "", fmt.Sprintf("no EndpointSlice has the label %s=%s, requests get 503: write one, or see why the cluster makes none", discoveryv1.LabelServiceName, svc.Name), ""
+		return "", fmt.Sprintf(
+			"no EndpointSlice has the label %s=%s, requests get 503: write one, or see why the cluster makes none",
+			discoveryv1.LabelServiceName,
+			svc.Name,
+		), ""
 	case count == 0 && len(svc.Spec.Selector) == 0:
 		return "", "its EndpointSlices have no endpoint, requests get 503: the Service has no selector, so that the cluster adds none", ""
 	case count == 0:
 		return "", fmt.Sprintf("no pod with the labels %s runs, requests get 503: see spec.selector and its pods", limits.Short(wants)), ""
 	case len(names) == 0 && port.TargetPort.Type == intstr.String:
-		return fmt.Sprintf("spec.ports[%d].targetPort", at), fmt.Sprintf("no pod of the Service has a container port named %q, requests get 503: name one that they have, or give its number", port.TargetPort.StrVal), ""
+		return fmt.Sprintf(
+				"spec.ports[%d].targetPort",
+				at,
+			), fmt.Sprintf(
+				"no pod of the Service has a container port named %q, requests get 503: name one that they have, or give its number",
+				port.TargetPort.StrVal,
+			), ""
 	case len(names) == 0:
-		return fmt.Sprintf("spec.ports[%d].name", at), fmt.Sprintf("no EndpointSlice of the Service has a port %q, requests get 503: they have none", port.Name), ""
+		return fmt.Sprintf(
+				"spec.ports[%d].name",
+				at,
+			), fmt.Sprintf(
+				"no EndpointSlice of the Service has a port %q, requests get 503: they have none",
+				port.Name,
+			), ""
 	}
-	return fmt.Sprintf("spec.ports[%d].name", at), fmt.Sprintf("no EndpointSlice of the Service has a port %q, requests get 503: they have %s", port.Name, strings.Join(names, ", ")), ""
+	return fmt.Sprintf(
+			"spec.ports[%d].name",
+			at,
+		), fmt.Sprintf(
+			"no EndpointSlice of the Service has a port %q, requests get 503: they have %s",
+			port.Name,
+			strings.Join(names, ", "),
+		), ""
 }
 
 // maxNames bounds the names that a message lists.

@@ -168,7 +168,13 @@ func busMetrics(s eventbus.Stats) []event.Metric {
 	return []event.Metric{
 		{Name: "events_published_total", Help: "Events published on the bus.", Value: float64(s.Published)},
 		{Kind: event.Gauge, Name: "event_subscribers", Help: "Subscriptions on the bus.", Value: float64(len(s.Subscribers))},
-		{Kind: event.Gauge, Name: "event_queue_pending", Help: "Events that wait for a subscriber, with the one that it is at.", Label: "subscriber", By: pending},
+		{
+			Kind:  event.Gauge,
+			Name:  "event_queue_pending",
+			Help:  "Events that wait for a subscriber, with the one that it is at.",
+			Label: "subscriber",
+			By:    pending,
+		},
 		{Kind: event.Gauge, Name: "event_queue_watermark", Help: "The most events that ever waited for a subscriber.", Label: "subscriber", By: watermark},
 	}
 }
@@ -195,11 +201,23 @@ func stateMetrics(s reconcile.State, now time.Time) []event.Metric {
 	all := []event.Metric{
 		{Kind: event.Gauge, Name: "leading", Help: "1 if this process deploys.", Value: truth(s.Leading)},
 		{Kind: event.Gauge, Name: "instances", Help: "Instances that are deployed to.", Value: float64(len(s.Instances))},
-		{Kind: event.Gauge, Name: "instance_staleness_seconds", Help: "For how long an instance lacks the newest valid configuration; 0: it has it.", Label: "haproxy_instance", By: staleness},
+		{
+			Kind:  event.Gauge,
+			Name:  "instance_staleness_seconds",
+			Help:  "For how long an instance lacks the newest valid configuration; 0: it has it.",
+			Label: "haproxy_instance",
+			By:    staleness,
+		},
 		{Kind: event.Gauge, Name: "instance_failures", Help: "Failed deployments to an instance, in a row.", Label: "haproxy_instance", By: failures},
 		{Name: "reloads_total", Help: "Reloads of HAProxy that deployments took.", Label: "haproxy_instance", By: reloads},
 		{Name: "runtime_changes_total", Help: "Commands that changed the running HAProxy without a reload.", Label: "haproxy_instance", By: commands},
-		{Kind: event.Gauge, Name: "quarantined_resources", Help: "Resources that are quarantined, or held back until they are tried: HAProxy serves their last valid version, or none.", Label: "kind", By: quarantined},
+		{
+			Kind:  event.Gauge,
+			Name:  "quarantined_resources",
+			Help:  "Resources that are quarantined, or held back until they are tried: HAProxy serves their last valid version, or none.",
+			Label: "kind",
+			By:    quarantined,
+		},
 		{Kind: event.Gauge, Name: "refused_resources", Help: "Resources that are refused, as a whole or in part.", Label: "kind", By: refused},
 		{Kind: event.Gauge, Name: "warned_resources", Help: "Resources that HAProxy serves, with a warning to their owner.", Label: "kind", By: warned},
 	}

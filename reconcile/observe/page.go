@@ -154,7 +154,10 @@ func (d *pageData) resources() {
 			if r.Warning {
 				rows = &d.Warned
 			}
-			*rows = append(*rows, resourceRow{Name: a.Of(r.Resource), Source: r.Source, Field: r.Field, Text: strings.TrimSuffix(r.Reason+"; "+r.Detail, "; "), More: r.More})
+			*rows = append(
+				*rows,
+				resourceRow{Name: a.Of(r.Resource), Source: r.Source, Field: r.Field, Text: strings.TrimSuffix(r.Reason+"; "+r.Detail, "; "), More: r.More},
+			)
 		}
 	}
 }

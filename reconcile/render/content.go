@@ -57,7 +57,11 @@ func fitsValues(kind templating.Kind, content any) error {
 		}
 		for i, line := range lines {
 			if strings.ContainsAny(line, "[]!") || strings.Contains(line, "..") {
-				return fmt.Errorf("line %d, %q, has brackets, an exclamation mark or two dots, which a value may have brought: make it by a template of its own, or give raw(...)", i+1, line)
+				return fmt.Errorf(
+					"line %d, %q, has brackets, an exclamation mark or two dots, which a value may have brought: make it by a template of its own, or give raw(...)",
+					i+1,
+					line,
+				)
 			}
 		}
 		special += "\"'[]"
@@ -68,7 +72,10 @@ func fitsValues(kind templating.Kind, content any) error {
 		return nil
 	}
 	if i := strings.IndexAny(v.String(), special); i >= 0 { // the text of a macro
-		return fmt.Errorf("the macro's text has %q, and its values are escaped for the template that it is in: make the file by a template of its own, or give raw(...)", v.String()[i])
+		return fmt.Errorf(
+			"the macro's text has %q, and its values are escaped for the template that it is in: make the file by a template of its own, or give raw(...)",
+			v.String()[i],
+		)
 	}
 	return nil
 }
@@ -108,7 +115,9 @@ func byLine(kind dataplane.FileKind) bool { return kind == dataplane.Map || kind
 // one.
 func checkPlain(kind dataplane.FileKind, text string) error {
 	if byLine(kind) && strings.Contains(strings.TrimSuffix(text, "\n"), "\n") {
-		return errors.New("a string or bytes may have one line only, so that no value adds another: give a []string of lines, what a macro wrote, raw(...) or, for a map, a map[string]string")
+		return errors.New(
+			"a string or bytes may have one line only, so that no value adds another: give a []string of lines, what a macro wrote, raw(...) or, for a map, a map[string]string",
+		)
 	}
 	return nil
 }

@@ -25,7 +25,12 @@ type read struct {
 var reads = []read{ // constant in effect
 	{"map_reg", regexp.MustCompile(`\bmap_reg(?:m|_[a-z]+)?\(["'\\ ]*([^,)"'\\ ]+)`), []templating.Kind{templating.RegMap}, "*_reg.map"},
 	{"map", regexp.MustCompile(`\bmap(?:_(?:str|beg|sub|dir|dom|end|int|ip)(?:_[a-z]+)?)?\(["'\\ ]*([^,)"'\\ ]+)`), []templating.Kind{templating.Map}, "*.map"},
-	{"reg", regexp.MustCompile(`(?:\{|\bacl\s+\S+)\s+(?:[\w.]+_reg(?:[(,]\S*)?|[^{}]*?\s-m\s+reg)((?:\s+-[inM]|\s+-[mfu]\s+\S+)+)`), []templating.Kind{templating.RegList}, "*_reg.lst"},
+	{
+		"reg",
+		regexp.MustCompile(`(?:\{|\bacl\s+\S+)\s+(?:[\w.]+_reg(?:[(,]\S*)?|[^{}]*?\s-m\s+reg)((?:\s+-[inM]|\s+-[mfu]\s+\S+)+)`),
+		[]templating.Kind{templating.RegList},
+		"*_reg.lst",
+	},
 	{"-f", listed, []templating.Kind{templating.List, templating.Map, templating.RegList}, "*.lst"},
 	{"lf-file", regexp.MustCompile(`\blf-file\s+["']?([^\s"']+)`), []templating.Kind{templating.Format}, "*_lf.html"},
 	{"crt-list", regexp.MustCompile(`\bcrt-list\s+["']?([^\s"']+)`), []templating.Kind{templating.CRTList}, "*.txt"},
@@ -77,9 +82,12 @@ func (r *run) misread(ctx context.Context, entry string, item any, s string) err
 					continue
 				}
 				from, _ := o.inSpan(ctx, span{piece: &p, item: item, text: &text{string: s}}, n)
-				errs = append(errs, &templating.Error{Entry: p.entry, File: from.File, Line: from.Line, Column: from.Column, Text: from.Text, Owners: from.Owners,
-					Message: fmt.Sprintf("%.80q reads %s, whose values are escaped for %s: a file that is read so has a name like %s",
-						strings.TrimSpace(line), file, kind, read.name)})
+				errs = append(
+					errs,
+					&templating.Error{Entry: p.entry, File: from.File, Line: from.Line, Column: from.Column, Text: from.Text, Owners: from.Owners,
+						Message: fmt.Sprintf("%.80q reads %s, whose values are escaped for %s: a file that is read so has a name like %s",
+							strings.TrimSpace(line), file, kind, read.name)},
+				)
 				if len(errs) == maxItemErrors {
 					return joined(errs)
 				}

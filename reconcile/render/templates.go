@@ -127,7 +127,15 @@ func (t *Templates) Check() error {
 			errs = append(errs, fmt.Errorf("template %s: a part of the configuration has a name that ends in .cfg", entry))
 		case isMain(entry):
 		case !ok:
-			errs = append(errs, fmt.Errorf("template %s: only %s and files in %s/, maps/, certificates/, ca/, crt-lists/ and general/ can be rendered", entry, MainEntry, MainFolder))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"template %s: only %s and files in %s/, maps/, certificates/, ca/, crt-lists/ and general/ can be rendered",
+					entry,
+					MainEntry,
+					MainFolder,
+				),
+			)
 		default:
 			if err := dataplane.CheckFileName(kind, path.Base(entry)); err != nil {
 				errs = append(errs, fmt.Errorf("template %s: %w", entry, err))

@@ -134,7 +134,13 @@ func compileProgram(s *Settings, opts *ProgramOptions) (_ *Program, errs Errors)
 	}
 	if sel := &p.settings.Dataplane.PodSelector; len(sel.MatchLabels) > 0 {
 		if orElse(&sel.Namespace, opts.Namespace); sel.Namespace == "" {
-			errs = append(errs, s.doc.Problem("dataplane.podSelector", "no namespace: pods of all namespaces would get the password; set podSelector.namespace, or tell the controller its own"))
+			errs = append(
+				errs,
+				s.doc.Problem(
+					"dataplane.podSelector",
+					"no namespace: pods of all namespaces would get the password; set podSelector.namespace, or tell the controller its own",
+				),
+			)
 		}
 		watched := sel.Namespace
 		if watched == discover.AllNamespaces {

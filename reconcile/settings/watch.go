@@ -156,7 +156,10 @@ func (l *Live) changed(w *liveWatcher, c k8swatch.Changes, objects int) {
 	l.mu.Unlock()
 	slices.Sort(names)
 	for _, name := range names {
-		eventbus.Publish(l.opts.Bus, reconcile.ResourceIndexUpdated{Resource: name, Created: c.Created, Modified: c.Modified, Deleted: c.Deleted, Objects: objects})
+		eventbus.Publish(
+			l.opts.Bus,
+			reconcile.ResourceIndexUpdated{Resource: name, Created: c.Created, Modified: c.Modified, Deleted: c.Deleted, Objects: objects},
+		)
 		if name == haproxyPods {
 			l.discovery.Look()
 		}
@@ -199,9 +202,14 @@ func (l *Live) read(use *inUse) Stores {
 			continue
 		}
 		metadata := w.onDemand.Metadata()
-		stores[name] = Store{Len: metadata.Len(), Revision: metadata.Revision() + 1, snapshot: metadata, Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
-			return w.onDemand.Get(ctx, keys...)
-		}}
+		stores[name] = Store{
+			Len:      metadata.Len(),
+			Revision: metadata.Revision() + 1,
+			snapshot: metadata,
+			Get: func(ctx context.Context, keys []string) ([]k8swatch.Object, error) {
+				return w.onDemand.Get(ctx, keys...)
+			},
+		}
 	}
 	return stores
 }

@@ -88,7 +88,11 @@ func Retryable(err error, status int) bool {
 		errors.Is(err, ErrUnauthorized), errors.Is(err, ErrUnsupported),
 		errors.Is(err, context.Canceled), isTrustError(err):
 		return false
-	case errors.Is(err, ErrConflict), errors.Is(err, ErrNotRunning), errors.Is(err, ErrSilent), errors.Is(err, ErrOldWorkers), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrConflict),
+		errors.Is(err, ErrNotRunning),
+		errors.Is(err, ErrSilent),
+		errors.Is(err, ErrOldWorkers),
+		errors.Is(err, context.DeadlineExceeded):
 		return true
 	}
 	if status != 0 {

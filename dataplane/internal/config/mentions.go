@@ -142,7 +142,8 @@ func namedIn(text string) (named []string) {
 			named = append(named, "srv "+match[1])
 		}
 	}
-	if !strings.Contains(text, "track") && !strings.Contains(text, "/") && !strings.Contains(text, "ca-file") && !strings.Contains(text, "crl-file") && !strings.Contains(text, "crt") {
+	if !strings.Contains(text, "track") && !strings.Contains(text, "/") && !strings.Contains(text, "ca-file") && !strings.Contains(text, "crl-file") &&
+		!strings.Contains(text, "crt") {
 		return named
 	}
 	previous := ""

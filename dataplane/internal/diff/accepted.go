@@ -188,10 +188,12 @@ func (a *Accepted) mayCome(s *config.Section, others int) bool {
 // ownLines are lines of a backend that concern no other section, and that two backends may
 // share. Ids, stick tables and filters are not among them. Unknown sections of later
 // versions are not among them either: their headers read as lines of the section above.
-var ownLines = strings.Fields("acl balance compression cookie default-server dynamic-cookie-key email-alert errorfile errorfiles errorloc errorloc302 errorloc303 " +
-	"force-persist fullconn hash-balance-factor hash-type http-after-response http-check http-error http-request http-response http-reuse " +
-	"http-send-name-header ignore-persist log log-tag max-keep-alive-queue mode no option persist redirect retries retry-on source stick " +
-	"tcp-check tcp-request tcp-response timeout use-server")
+var ownLines = strings.Fields(
+	"acl balance compression cookie default-server dynamic-cookie-key email-alert errorfile errorfiles errorloc errorloc302 errorloc303 " +
+		"force-persist fullconn hash-balance-factor hash-type http-after-response http-check http-error http-request http-response http-reuse " +
+		"http-send-name-header ignore-persist log log-tag max-keep-alive-queue mode no option persist redirect retries retry-on source stick " +
+		"tcp-check tcp-request tcp-response timeout use-server",
+)
 
 // standsAlone reports whether the lines of a backend concern no other section.
 func standsAlone(o *config.Outline) bool {

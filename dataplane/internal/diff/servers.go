@@ -150,7 +150,10 @@ func (d *difference) serverChanges(was, is *backend, old, now *config.Server) {
 		do.Set = append(do.Set, setting)
 	}
 	if reason == "" && now.Ordered() && !slices.Equal(change.Fixed(old), change.Fixed(now)) {
-		step.Fields = append(step.Fields, change.Field{Name: Line, Old: strings.Join(haproxycfg.RedactWords(old.Args), " "), New: strings.Join(haproxycfg.RedactWords(now.Args), " ")})
+		step.Fields = append(
+			step.Fields,
+			change.Field{Name: Line, Old: strings.Join(haproxycfg.RedactWords(old.Args), " "), New: strings.Join(haproxycfg.RedactWords(now.Args), " ")},
+		)
 		reason = "the order of its keywords changed"
 	}
 	if len(step.Fields) == 0 {

@@ -251,7 +251,8 @@ func (d *difference) runtimeServers(have, want *config.Section, before, after []
 
 // changes says that the desired text changes a spare backend, or returns "".
 func (d *difference) changes(one *spare) string {
-	if s := d.desired.Index().Find(config.Key{Kind: "backend", Name: one.process}); s == nil || !slices.EqualFunc(s.Lines(), one.section.Lines(), config.Line.Equal) {
+	if s := d.desired.Index().Find(config.Key{Kind: "backend", Name: one.process}); s == nil ||
+		!slices.EqualFunc(s.Lines(), one.section.Lines(), config.Line.Equal) {
 		return "the new configuration changes it"
 	}
 	return ""

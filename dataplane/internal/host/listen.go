@@ -193,7 +193,13 @@ func (h *Host) tryToListen(running, desired *config.Config, procs haproxyctl.Pro
 		return nil
 	}
 	text += "; HAProxy keeps its last configuration, and what takes no reload is applied"
-	return &config.Error{Stage: "reload", File: config.MainFile, Line: line, Err: &worded{config.ErrListen.Error(), errors.Join(config.ErrListen, config.ErrReload)}, Output: text}
+	return &config.Error{
+		Stage:  "reload",
+		File:   config.MainFile,
+		Line:   line,
+		Err:    &worded{config.ErrListen.Error(), errors.Join(config.ErrListen, config.ErrReload)},
+		Output: text,
+	}
 }
 
 // cannotListen says which addresses a HAProxy of that user cannot bind. It also returns the

@@ -64,7 +64,12 @@ func Dial(ctx context.Context, path string, pid int, alone func(context.Context)
 			if err == nil || errors.Is(err, context.DeadlineExceeded) {
 				return nil, &late.Error{What: fmt.Sprintf("the HAProxy worker (process %d) did not answer", pid), After: time.Since(begin)}
 			}
-			return nil, fmt.Errorf("the HAProxy worker (process %d) did not answer on its stats socket within %s: %w", pid, time.Since(begin).Round(time.Millisecond), err)
+			return nil, fmt.Errorf(
+				"the HAProxy worker (process %d) did not answer on its stats socket within %s: %w",
+				pid,
+				time.Since(begin).Round(time.Millisecond),
+				err,
+			)
 		}
 	}
 }
@@ -102,7 +107,11 @@ func (w *Worker) SetNames(names *change.Names) { w.names = names }
 type Refused struct{ Command, Answer string }
 
 func (r *Refused) Error() string {
-	return fmt.Sprintf("HAProxy refused %q: %s", r.Command, printable.Said(strings.Join(strings.Fields(r.Answer[:min(len(r.Answer), 2*printable.MaxSaid)]), " "), nil))
+	return fmt.Sprintf(
+		"HAProxy refused %q: %s",
+		r.Command,
+		printable.Said(strings.Join(strings.Fields(r.Answer[:min(len(r.Answer), 2*printable.MaxSaid)]), " "), nil),
+	)
 }
 
 // command is one command with its good answers.

@@ -97,7 +97,13 @@ func checkUser(name, sum string) error {
 	case kind == nil:
 		return errors.New("no hash of a kind that HAProxy knows ($1$, $5$, $6$, $y$, $2y$): " + advice)
 	case kind.login(rounds, cost) > maxHash:
-		return fmt.Errorf("a hash of %s that takes HAProxy %d ms for each request, more than the %d that are taken: %s", kind.name, kind.login(rounds, cost)/1000, maxHash/1000, advice)
+		return fmt.Errorf(
+			"a hash of %s that takes HAProxy %d ms for each request, more than the %d that are taken: %s",
+			kind.name,
+			kind.login(rounds, cost)/1000,
+			maxHash/1000,
+			advice,
+		)
 	}
 	return nil
 }

@@ -79,8 +79,13 @@ func (m *Model) admit(at *derive.Reads, name Name, ing, was *networkingv1.Ingres
 	case part == nil:
 		return ing, true
 	case most.taken == l.PathsPerIngress:
-		refuse(at, ing, end, fmt.Sprintf("the Ingress has %s paths and TLS hosts, more than the %s of one Ingress (paths-per-ingress): the first %[2]s are served",
-			figure(sizeOf(ing).paths), figure(l.PathsPerIngress)))
+		refuse(
+			at,
+			ing,
+			end,
+			fmt.Sprintf("the Ingress has %s paths and TLS hosts, more than the %s of one Ingress (paths-per-ingress): the first %[2]s are served",
+				figure(sizeOf(ing).paths), figure(l.PathsPerIngress)),
+		)
 	default:
 		refuse(at, ing, end, m.fullSpace(name.Namespace, most.taken == most.paths)+": this and what follows is not served")
 	}
@@ -93,9 +98,17 @@ func (m *Model) admit(at *derive.Reads, name Name, ing, was *networkingv1.Ingres
 // fullSpace says which limit of a namespace is reached: that of paths, or that of bytes.
 func (m *Model) fullSpace(namespace string, ofPaths bool) string {
 	if ofPaths {
-		return fmt.Sprintf("namespace %s has more than the %s paths and TLS hosts of one namespace (paths-per-namespace)", namespace, figure(m.Limits.PathsPerNamespace))
+		return fmt.Sprintf(
+			"namespace %s has more than the %s paths and TLS hosts of one namespace (paths-per-namespace)",
+			namespace,
+			figure(m.Limits.PathsPerNamespace),
+		)
 	}
-	return fmt.Sprintf("hosts and paths of namespace %s have more than the %s bytes of one namespace (map-bytes-per-namespace)", namespace, figure(m.Limits.MapBytesPerNamespace))
+	return fmt.Sprintf(
+		"hosts and paths of namespace %s have more than the %s bytes of one namespace (map-bytes-per-namespace)",
+		namespace,
+		figure(m.Limits.MapBytesPerNamespace),
+	)
 }
 
 // measure counts the paths, empty rules and TLS hosts of an Ingress, and their bytes,

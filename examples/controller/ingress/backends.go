@@ -163,9 +163,17 @@ func (m *Model) findPort(at *derive.Reads, ref portRef, end string) (svc *corev1
 	svc, ok := m.Services.Get(at, ref.Name)
 	switch {
 	case !ok && m.isOut(at, "Service", ref.Name):
-		return nil, nil, &problem{reason: fmt.Sprintf("answers 503: Service %s is in quarantine; it is served as soon as that is released", ref.Name), served: true}
+		return nil, nil, &problem{
+			reason: fmt.Sprintf("answers 503: Service %s is in quarantine; it is served as soon as that is released", ref.Name),
+			served: true,
+		}
 	case !ok:
-		return nil, nil, &problem{".service.name", fmt.Sprintf("answers 503: Service %s does not exist; it is served as soon as that is there", ref.Name), true, true}
+		return nil, nil, &problem{
+			".service.name",
+			fmt.Sprintf("answers 503: Service %s does not exist; it is served as soon as that is there", ref.Name),
+			true,
+			true,
+		}
 	case svc.Spec.Type == corev1.ServiceTypeExternalName:
 		return svc, m.externalPort(at, svc, ref.port), nil
 	}
@@ -242,11 +250,22 @@ func (m *Model) backendProblem(at *derive.Reads, namespace, backend string) stri
 			namespace, figure(m.Limits.BackendsPerNamespace), namespace, service, words[2])
 	case words[3] == "":
 	case m.optionBudget.Share(at, namespace, backend) == 0:
-		return fmt.Sprintf("annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
-			namespace, figure(m.Limits.OptionBytesPerNamespace), namespace, service)
+		return fmt.Sprintf(
+			"annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
+			namespace,
+			figure(m.Limits.OptionBytesPerNamespace),
+			namespace,
+			service,
+		)
 	case m.rateBudget.Share(at, namespace, backend) == 0:
-		return fmt.Sprintf("rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
-			namespace, figure(m.Limits.RateAddressesPerNamespace), namespace, service, annotation.HAProxy)
+		return fmt.Sprintf(
+			"rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
+			namespace,
+			figure(m.Limits.RateAddressesPerNamespace),
+			namespace,
+			service,
+			annotation.HAProxy,
+		)
 	}
 	return ""
 }

@@ -41,11 +41,15 @@ func (m *Model) deriveCertificates() *ofCertificates {
 			add(c.secret, c)
 		}
 	}, func(a, b mustCover) int { return cmp.Compare(a.host, b.host) })
-	m.tlsHosts = derive.Each("certificates of hosts", derive.GroupBy("candidates for certificates", asks, func(_ Name, a *tlsAsks, add func(string, *tlsCandidate)) {
-		for _, c := range a.all {
-			add(c.host, c)
-		}
-	}, (*tlsCandidate).compare), m.giveTLS)
+	m.tlsHosts = derive.Each(
+		"certificates of hosts",
+		derive.GroupBy("candidates for certificates", asks, func(_ Name, a *tlsAsks, add func(string, *tlsCandidate)) {
+			for _, c := range a.all {
+				add(c.host, c)
+			}
+		}, (*tlsCandidate).compare),
+		m.giveTLS,
+	)
 	m.listing = m.hosts.List(func(at *derive.Reads, host string) bool {
 		paths, _ := m.linesOfHost.Get(at, host)
 		return paths > 0

@@ -229,8 +229,16 @@ func (m *Model) deriveIngresses() *ofIngresses {
 		add(name.Namespace, ing)
 	}
 	ordered := derive.SortBy("by age", ours, bySpace, byAge)
-	m.pathsOfSpace = derive.Sum("paths of a namespace", ours, func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).paths) })
-	m.bytesOfSpace = derive.Sum("bytes of a namespace", ours, func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).bytes) })
+	m.pathsOfSpace = derive.Sum(
+		"paths of a namespace",
+		ours,
+		func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).paths) },
+	)
+	m.bytesOfSpace = derive.Sum(
+		"bytes of a namespace",
+		ours,
+		func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).bytes) },
+	)
 	m.room = derive.Each("room", ordered, m.rooms).Equal((*room).equal)
 	m.mine = derive.Each("mine", ours, m.admit)
 	m.deriveHosts()
@@ -266,15 +274,30 @@ type ofAsks struct {
 // deriveAsks reads the rules of Ingresses.
 func (m *Model) deriveAsks(in *ofIngresses) *ofAsks {
 	m.judge = endpoints.Judges(m.graph, m.Addresses.Collection)
-	m.servicesOfSpace = derive.SortBy("Services of a namespace", m.Services.Collection, func(n Name, _ *corev1.Service, add func(string, string)) { add(n.Namespace, n.Name) }, cmp.Compare[string])
+	m.servicesOfSpace = derive.SortBy(
+		"Services of a namespace",
+		m.Services.Collection,
+		func(n Name, _ *corev1.Service, add func(string, string)) { add(n.Namespace, n.Name) },
+		cmp.Compare[string],
+	)
 	of := &ofAsks{ofIngress: derive.Each("asks", in.all, m.read), operator: derive.Each("asks of the operator", m.Operator.Collection, m.askOperator)}
 	of.candidates = derive.GroupBy("candidates", of.ofIngress, func(_ Name, a *asks, add func(line, *candidate)) {
 		for _, c := range a.candidates {
 			add(c.line, c)
 		}
 	}, (*candidate).compare)
-	byIngresses := derive.GroupBy("backends named", of.ofIngress, func(_ Name, a *asks, add func(string, *backendAsk)) { addBackends(a.backends, add) }, (*backendAsk).compare)
-	byOperator := derive.GroupBy("backends of the operator", of.operator, func(_ struct{}, a *operatorAsks, add func(string, *backendAsk)) { addBackends(a.backends, add) }, (*backendAsk).compare)
+	byIngresses := derive.GroupBy(
+		"backends named",
+		of.ofIngress,
+		func(_ Name, a *asks, add func(string, *backendAsk)) { addBackends(a.backends, add) },
+		(*backendAsk).compare,
+	)
+	byOperator := derive.GroupBy(
+		"backends of the operator",
+		of.operator,
+		func(_ struct{}, a *operatorAsks, add func(string, *backendAsk)) { addBackends(a.backends, add) },
+		(*backendAsk).compare,
+	)
 	of.backends = derive.Merge("all backends named", byIngresses, byOperator)
 	absent := derive.GroupBy("missing Services", of.ofIngress, func(n Name, a *asks, add func(string, string)) {
 		for _, one := range a.missing {

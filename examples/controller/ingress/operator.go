@@ -45,7 +45,8 @@ func ParseServiceRef(s string) (ref ServiceRef, err error) {
 	} else {
 		ref.Port.Name = port
 	}
-	if !ok || !ok2 || port == "" || port == "0" || namespace == "" || name == "" || cmp.Or(nameProblem(namespace), nameProblem(name), nameProblem(ref.Port.Name)) != "" {
+	if !ok || !ok2 || port == "" || port == "0" || namespace == "" || name == "" ||
+		cmp.Or(nameProblem(namespace), nameProblem(name), nameProblem(ref.Port.Name)) != "" {
 		return ServiceRef{}, fmt.Errorf("%q: want namespace/service:port", short(s))
 	}
 	return ref, nil
@@ -78,7 +79,10 @@ func (m *Model) defaultCertificate(at *derive.Reads, was *checkedSecret) *checke
 		m.warnOfDates(at, cert)
 	case !m.isOut(at, "Secret", secret): // otherwise the list of quarantined resources shows it
 		limits.Refuse(at, "Secret", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}, reconcile.Refusal{
-			Reason: fmt.Sprintf("-default-certificate names it, and there is none of type %s: server names without a certificate are refused", corev1.SecretTypeTLS)})
+			Reason: fmt.Sprintf(
+				"-default-certificate names it, and there is none of type %s: server names without a certificate are refused",
+				corev1.SecretTypeTLS,
+			)})
 	}
 	return cert
 }
@@ -109,7 +113,10 @@ func (m *Model) askDefault(at *derive.Reads, of ServiceRef, asks *operatorAsks) 
 	name, options, p := m.findBackend(at, of.ref(), nil)
 	if p != nil {
 		limits.Refuse(at, "Service", &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}, reconcile.Refusal{
-			Reason: "-default-backend names it: " + strings.TrimPrefix(p.reason, "answers 503: ") + "; requests without a route get 404", Detail: m.guessFor(at, p, of.ref())})
+			Reason: "-default-backend names it: " + strings.TrimPrefix(
+				p.reason,
+				"answers 503: ",
+			) + "; requests without a route get 404", Detail: m.guessFor(at, p, of.ref())})
 		return
 	}
 	asks.noRoute = name
@@ -218,7 +225,10 @@ func readTCP(key, value string) (s tcpService, problem string) {
 	parts := strings.Split(strings.TrimSpace(value), ":")
 	for i, part := range parts {
 		if i > 1 && (i > 3 || part != "PROXY" && (part != "" || i == len(parts)-1)) {
-			return s, fmt.Sprintf("%q: want namespace/service:port, and behind that :PROXY for connections that come with the PROXY protocol, ::PROXY for those to the Service", short(value))
+			return s, fmt.Sprintf(
+				"%q: want namespace/service:port, and behind that :PROXY for connections that come with the PROXY protocol, ::PROXY for those to the Service",
+				short(value),
+			)
 		}
 	}
 	ref, err := ParseServiceRef(strings.Join(parts[:min(len(parts), 2)], ":"))
@@ -282,7 +292,15 @@ func (r *reading) passes() bool {
 	}
 	past := o.Allow != "" || o.Deny != "" || o.Auth.Userlist != "" || o.Rate.Is()
 	if past {
-		limits.Refuse(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations", Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy"})
+		limits.Refuse(
+			r.at,
+			"Ingress",
+			r.ing,
+			reconcile.Refusal{
+				Field:  "metadata.annotations",
+				Reason: "ssl-passthrough would go past the allow and deny lists, the users or the rates that other annotations name: TLS ends at HAProxy",
+			},
+		)
 	}
 	return !past
 }

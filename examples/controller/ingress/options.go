@@ -76,13 +76,27 @@ func (r *reading) ofPath(field fieldPath, host string, asked line, path string) 
 	}
 	r.canaries = append(r.canaries, canaryPath{r.ing.Namespace, asked.key})
 	if r.canaryBudget.Share(r.at, r.ing.Namespace, nameOf(c.ing)) <= c.place {
-		refuse(r.at, c.ing, c.field.sub(".backend"), fmt.Sprintf("namespace %s has more than the %s canaries of one namespace (canaries-per-namespace)", c.ing.Namespace, figure(r.Limits.CanariesPerNamespace)))
+		refuse(
+			r.at,
+			c.ing,
+			c.field.sub(".backend"),
+			fmt.Sprintf(
+				"namespace %s has more than the %s canaries of one namespace (canaries-per-namespace)",
+				c.ing.Namespace,
+				figure(r.Limits.CanariesPerNamespace),
+			),
+		)
 		return pointerTo(o), nil
 	}
 	if c.path.Backend.Service == nil {
 		return pointerTo(o), nil // readAnnotations of the canary's own Ingress says so
 	}
-	to, ok := r.backendFor(c.ing, c.field.sub(".backend"), portRef{Name{Namespace: c.ing.Namespace, Name: c.path.Backend.Service.Name}, c.path.Backend.Service.Port}, pointerTo(o))
+	to, ok := r.backendFor(
+		c.ing,
+		c.field.sub(".backend"),
+		portRef{Name{Namespace: c.ing.Namespace, Name: c.path.Backend.Service.Name}, c.path.Backend.Service.Port},
+		pointerTo(o),
+	)
 	if !ok {
 		return pointerTo(o), nil
 	}

@@ -166,7 +166,10 @@ func (r *reading) readPath(field fieldPath, host string, p *networkingv1.HTTPIng
 		r.warn(field.sub(".pathType"), fmt.Sprintf("it is missing, so that %s matches %[1]sx, too: write Prefix or Exact", path))
 	}
 	if asked.kind != pattern && strings.ContainsAny(path, patternSigns) {
-		r.warn(field.sub(".path"), fmt.Sprintf("%q is matched as it stands: pathType Prefix matches all below a path, and the annotation use-regex makes paths patterns", short(path)))
+		r.warn(
+			field.sub(".path"),
+			fmt.Sprintf("%q is matched as it stands: pathType Prefix matches all below a path, and the annotation use-regex makes paths patterns", short(path)),
+		)
 	}
 	if split != nil {
 		split.From = name
@@ -183,7 +186,14 @@ func (r *reading) mayHavePattern(field fieldPath, host, path string) bool {
 	}
 	weight := weightOf(path)
 	if weight > r.patterns {
-		r.refuse(field.sub(".path"), fmt.Sprintf("namespace %s has more than the %s patterns of one namespace (patterns-per-namespace), where one with several repeats counts for some", r.ing.Namespace, figure(r.Limits.PatternsPerNamespace)))
+		r.refuse(
+			field.sub(".path"),
+			fmt.Sprintf(
+				"namespace %s has more than the %s patterns of one namespace (patterns-per-namespace), where one with several repeats counts for some",
+				r.ing.Namespace,
+				figure(r.Limits.PatternsPerNamespace),
+			),
+		)
 		return false
 	}
 	r.patterns -= weight
@@ -267,7 +277,12 @@ func (m *Model) refuseMissing(at *derive.Reads, name Name, all []missing, _ bool
 	ing, _ := m.mine.Get(at, name)
 	for _, one := range all {
 		p := one.problem
-		limits.RefuseOnce(at, "Ingress", ing, reconcile.Refusal{Field: one.field.sub(p.end).String(), Reason: p.reason, Detail: meant[one.service], Warning: p.served})
+		limits.RefuseOnce(
+			at,
+			"Ingress",
+			ing,
+			reconcile.Refusal{Field: one.field.sub(p.end).String(), Reason: p.reason, Detail: meant[one.service], Warning: p.served},
+		)
 	}
 	return true, true
 }

@@ -83,7 +83,11 @@ type Path struct {
 // that are too long.
 func (p *Path) compare(other *Path) int {
 	if p.kind == pattern {
-		return cmp.Or(boolToInt(other.Backend == tooLong)-boolToInt(p.Backend == tooLong), cmp.Compare(len(other.Key), len(p.Key)), cmp.Compare(p.Key, other.Key))
+		return cmp.Or(
+			boolToInt(other.Backend == tooLong)-boolToInt(p.Backend == tooLong),
+			cmp.Compare(len(other.Key), len(p.Key)),
+			cmp.Compare(p.Key, other.Key),
+		)
 	}
 	return cmp.Compare(p.Key, other.Key)
 }
@@ -185,7 +189,11 @@ func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCe
 	streams := derive.Sorted("sorted streams", b.streams, (*Backend).compare)
 	tcp := derive.Sorted("sorted TCP services", b.tcp, func(a, b *TCPService) int { return a.Backend.compare(b.Backend) })
 	certificates := derive.Sorted("sorted certificates", c.used, (*served).compare)
-	cas := derive.Sorted("sorted authorities", derive.Each("files of authorities", derive.GroupBy("authorities by file", m.authorities, byFile, (*authorities).compare), first[string, *authorities]), (*authorities).compare)
+	cas := derive.Sorted(
+		"sorted authorities",
+		derive.Each("files of authorities", derive.GroupBy("authorities by file", m.authorities, byFile, (*authorities).compare), first[string, *authorities]),
+		(*authorities).compare,
+	)
 	files := derive.One(g, "files", func(at *derive.Reads, _ *files) *files {
 		return newFiles(certificates.Get(at), cas.Get(at), c.other.Get(at))
 	})
@@ -194,7 +202,10 @@ func (m *Model) deriveRoutes(in *ofIngresses, of *ofAsks, b *ofBackends, c *ofCe
 		r := &Routes{
 			Hosts: m.listing.Hosts.Get(at), Wildcards: m.listing.Wildcards(at), Canaries: canaries.Get(at),
 			Userlists: userlists.Get(at), Backends: backends.Get(at), TCP: tcp.Get(at), Streams: streams.Get(at), Refused: m.refused.Get(at),
-			Exact: ofKind(at, networkingv1.PathTypeExact), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
+			Exact: ofKind(
+				at,
+				networkingv1.PathTypeExact,
+			), Prefix: ofKind(at, networkingv1.PathTypePrefix), Patterns: ofKind(at, pattern), Passed: ofKind(at, passedHost),
 			Certificates: f.certificates, DefaultCertificate: f.other, Files: f.all, FileOwners: f.owners, Expiry: f.expiry,
 		}
 		if h, ok := m.lines.Get(at, line{}); ok {

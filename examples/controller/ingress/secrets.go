@@ -32,7 +32,12 @@ func inSpace(namespace, name string) (Name, error) {
 	if other, rest, has := strings.Cut(name, "/"); has {
 		name = rest
 		if other != namespace {
-			return Name{}, fmt.Errorf("Secret %s/%s is of another namespace, whose Secrets are not read: copy it to namespace %s", short(other), short(rest), namespace)
+			return Name{}, fmt.Errorf(
+				"Secret %s/%s is of another namespace, whose Secrets are not read: copy it to namespace %s",
+				short(other),
+				short(rest),
+				namespace,
+			)
 		}
 	}
 	return Name{Namespace: namespace, Name: name}, nil
@@ -137,8 +142,13 @@ func (m *Model) readUsers(at *derive.Reads, of secretRef, _ []*networkingv1.Ingr
 // allowUsers leaves out the lists that HAProxy would take too long to read.
 func (m *Model) allowUsers(at *derive.Reads, of secretRef, u, _ *users) (*users, bool) {
 	if u.cost > 0 && m.userBudget.Share(at, of.Namespace, of) < u.cost {
-		return &users{problem: fmt.Sprintf("Secret %s: HAProxy would take more than the %s ms of one namespace to read its users (user-milliseconds-per-namespace): write lighter hashes, by openssl passwd -6",
-			of.Name, figure(m.Limits.UserMillisecondsPerNamespace))}, true
+		return &users{
+			problem: fmt.Sprintf(
+				"Secret %s: HAProxy would take more than the %s ms of one namespace to read its users (user-milliseconds-per-namespace): write lighter hashes, by openssl passwd -6",
+				of.Name,
+				figure(m.Limits.UserMillisecondsPerNamespace),
+			),
+		}, true
 	}
 	return u, true
 }
@@ -223,6 +233,11 @@ func (r *reading) readSecrets() {
 // ingress-nginx.
 func (r *reading) close(name, reason string) {
 	given := annotation.Given(r.ing.Annotations, annotation.NGINX+name)
-	limits.Refuse(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations[" + given + "]", Reason: reason + "; the paths of the Ingress answer 503 until it is right"})
+	limits.Refuse(
+		r.at,
+		"Ingress",
+		r.ing,
+		reconcile.Refusal{Field: "metadata.annotations[" + given + "]", Reason: reason + "; the paths of the Ingress answer 503 until it is right"},
+	)
 	r.options = annotation.Options{Closed: true, Regex: r.options.Regex, Canary: r.options.Canary}
 }

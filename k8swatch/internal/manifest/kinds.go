@@ -148,7 +148,12 @@ func (k Kinds) unread(gvk schema.GroupVersionKind, read []schema.GroupVersionRes
 			return fmt.Sprintf("nothing reads %s of %s; did you mean apiVersion %s?", gvk.Kind, gvk.GroupVersion(), r.GroupVersion())
 		case (r.Group == gvk.Group || near) && !known && slip(gvr.Resource, r.Resource):
 			if r.GroupVersion() == gvr.GroupVersion() && !k.has(r) {
-				return fmt.Sprintf("nothing reads it; the %s of %s are watched, and no manifest has any: did you mean to watch %s?", r.Resource, r.GroupVersion(), gvr.Resource)
+				return fmt.Sprintf(
+					"nothing reads it; the %s of %s are watched, and no manifest has any: did you mean to watch %s?",
+					r.Resource,
+					r.GroupVersion(),
+					gvr.Resource,
+				)
 			}
 			return fmt.Sprintf("nothing reads %s of %s; did you mean one of the %s of %s?", gvk.Kind, gvk.GroupVersion(), r.Resource, r.GroupVersion())
 		case r.GroupVersion() == gvr.GroupVersion() && !known && memapi.Near(gvk.Kind, r.Resource) && !k.has(r):

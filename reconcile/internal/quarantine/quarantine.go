@@ -125,7 +125,12 @@ func (q *Quarantine) All() []*Held {
 }
 
 func compare(a, b Key) int {
-	return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.APIVersion, b.APIVersion))
+	return cmp.Or(
+		strings.Compare(a.Kind, b.Kind),
+		strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Name, b.Name),
+		strings.Compare(a.APIVersion, b.APIVersion),
+	)
 }
 
 // Is reports whether an object is held back.

@@ -91,7 +91,11 @@ var readings = [128]reading{
 	asSNI:       {chars: &sniSet, wanted: "the name of a server, letters, digits and -_.:* only: white space and brackets end the word"},
 	asCRTOption: {chars: &nameSet, wanted: notPlain},
 	asOperand:   {name: "a number", chars: &variableSet, wanted: "the name of a variable: letters, digits, _ and . only"},
-	asConstant:  {name: "a constant", chars: &base64Set, wanted: "a constant: letters, digits and +/= only, since with a dot it would be the name of a variable"},
+	asConstant: {
+		name:   "a constant",
+		chars:  &base64Set,
+		wanted: "a constant: letters, digits and +/= only, since with a dot it would be the name of a variable",
+	},
 
 	asAddress: {name: "an address"}, asListen: {name: "an address"}, asFile: {name: "the path of a file"},
 	asSocket:   {name: "the path of a socket", chars: &socketSet, wanted: "the path of a socket: letters, digits and -_./ only"},

@@ -108,7 +108,8 @@ func (r rule) embedsInside(s string, at *Site) string {
 			return "a macro's text must close what it opens in a log-format string"
 		}
 	}
-	if reads := readings[r.reads]; strings.ContainsAny(s, strings.ReplaceAll(reads.ends, " ", "")) || strings.Contains(reads.ends, " ") && strings.Contains(s, `\ `) {
+	if reads := readings[r.reads]; strings.ContainsAny(s, strings.ReplaceAll(reads.ends, " ", "")) ||
+		strings.Contains(reads.ends, " ") && strings.Contains(s, `\ `) {
 		return reads.why
 	}
 	switch r.reads {
@@ -120,7 +121,23 @@ func (r rule) embedsInside(s string, at *Site) string {
 		if in.sample != sampleName && in.sample != sampleEnd {
 			return "a macro's text must close the parentheses of a sample expression"
 		}
-	case asName, asNameOf, asVariable, asHeader, asAddress, asListen, asFile, asMethod, asEnv, asStrict, asNumber, asURI, asCookie, asSocket, asAbstract, asTarget, asValue:
+	case asName,
+		asNameOf,
+		asVariable,
+		asHeader,
+		asAddress,
+		asListen,
+		asFile,
+		asMethod,
+		asEnv,
+		asStrict,
+		asNumber,
+		asURI,
+		asCookie,
+		asSocket,
+		asAbstract,
+		asTarget,
+		asValue:
 		return r.refuses(s, at)
 	case asWord:
 		if first, _, _ := strings.Cut(strings.TrimLeft(s, " \t\n"), " "); at.Chosen && !nameSet.only(strings.TrimRight(first, "\n")) {

@@ -117,7 +117,9 @@ func firstWord(line string, from, to int) (word string, part bool) {
 
 // conditional has the rules that HAProxy always executes if "if" or "unless" is their last
 // word.
-var conditional = wordSet(`force-persist http-after-response http-request http-response ignore-persist redirect stick tcp-request tcp-response use-server use_backend`)
+var conditional = wordSet(
+	`force-persist http-after-response http-request http-response ignore-persist redirect stick tcp-request tcp-response use-server use_backend`,
+)
 
 // lacksCondition reports whether a line is a rule that ends with "if" or "unless". A macro
 // or a branch that writes nothing leaves such a rule.

@@ -96,7 +96,9 @@ type Tree struct {
 // template calls the recorder before each statement.
 func New(src *Sources, entry string, kind place.Kind, names *Names, snippets []Snippet, traced bool) *Tree {
 	return &Tree{src: src, entry: entry, names: names, snippets: snippets, traced: traced, Used: map[string]bool{},
-		points: place.NewTable(kind), beginners: beginners{}, endings: map[string]place.Ending{}, assumed: map[string]bool{}, packages: map[string]bool{}, byNode: map[*ast.Show]*shown{},
+		points: place.NewTable(
+			kind,
+		), beginners: beginners{}, endings: map[string]place.Ending{}, assumed: map[string]bool{}, packages: map[string]bool{}, byNode: map[*ast.Show]*shown{},
 		trees: map[visit]place.Points{}, macros: map[*ast.Func]bool{}, bounded: map[ast.Node]bool{}, imported: map[*ast.Tree]bool{}, constants: map[string]int{}, texts: map[textAt]place.Points{}}
 }
 
