@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
@@ -105,19 +107,14 @@ func TestAsk(t *testing.T) {
 func checkAskError(t *testing.T, err error, text string, is []error) {
 	t.Helper()
 	if text == "" {
-		if err != nil {
-			t.Errorf("error %v", err)
-		}
+		require.NoError(t, err)
 		return
 	}
 	var ae *eventbus.AskError
-	if !errors.As(err, &ae) || err.Error() != "eventbus: ask eventbus_test.candidate: "+text {
-		t.Fatalf("error %v\nwant %s", err, text)
-	}
+	require.ErrorAs(t, err, &ae)
+	require.Equal(t, "eventbus: ask eventbus_test.candidate: "+text, err.Error())
 	for _, target := range is {
-		if !errors.Is(err, target) {
-			t.Errorf("%v is not %v", err, target)
-		}
+		require.ErrorIs(t, err, target)
 	}
 }
 
@@ -125,9 +122,7 @@ func closeBusIn(t *testing.T, b *eventbus.Bus, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	if err := b.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, b.Close(ctx))
 }
 
 func TestAskPanicIsLoggedWithItsStack(t *testing.T) {
@@ -141,9 +136,7 @@ func TestAskPanicIsLoggedWithItsStack(t *testing.T) {
 		t.Errorf("%v: want who it was", err)
 	}
 	for _, want := range []string{"responder panicked", "too long", "responder=a", "ask_test.go:"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("log lacks %q:\n%s", want, log.String())
-		}
+		require.Contains(t, log.String(), want)
 	}
 }
 
@@ -160,9 +153,7 @@ func TestAskIsByType(t *testing.T) {
 	s, err2 := eventbus.Ask[string](ctx, b, candidate{})
 	p, err3 := eventbus.Ask[int](ctx, b, &candidate{})
 	a, err4 := eventbus.Ask[int, any](ctx, b, candidate{})
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errors.Join(err1, err2, err3, err4))
 	if n["a"] != 1 || s["a"] != "one" || p["a"] != 2 || a["a"] != 3 {
 		t.Errorf("got %v %v %v %v", n, s, p, a)
 	}
@@ -174,9 +165,8 @@ func TestAskIsByType(t *testing.T) {
 func TestAskOnNilBus(t *testing.T) {
 	r := eventbus.Answer(nil, "a", func(context.Context, candidate) (verdict, error) { return verdict{}, nil })
 	answers, err := eventbus.Ask[verdict](t.Context(), nil, candidate{})
-	if !errors.Is(err, eventbus.ErrAbsent) || answers == nil {
-		t.Errorf("got %v, %v", answers, err)
-	}
+	require.ErrorIs(t, err, eventbus.ErrAbsent)
+	require.NotNil(t, answers)
 	r.Close()
 	r.Close()
 }
@@ -253,9 +243,7 @@ func TestResponderLeavesWhileAsked(t *testing.T) {
 		}
 		close(release)
 		closeBus(t, b)
-		if !errors.Is(ctxErr, eventbus.ErrAbsent) {
-			t.Errorf("cause of its context: %v", ctxErr)
-		}
+		require.ErrorIs(t, ctxErr, eventbus.ErrAbsent, "cause of its context")
 	})
 }
 
@@ -311,13 +299,10 @@ func TestRespondersUseTheBus(t *testing.T) {
 	})
 	answers, err := eventbus.Ask[int](t.Context(), b, candidate{})
 	// Either is right: it closed itself before it answered.
-	if err == nil && answers["root"] != 49 || err != nil && !errors.Is(err, eventbus.ErrAbsent) {
-		t.Errorf("got %v, %v", answers, err)
-	}
+	require.False(t, err == nil && answers["root"] != 49, "got %v, %v", answers, err)
+	require.False(t, err != nil && !errors.Is(err, eventbus.ErrAbsent), "got %v, %v", answers, err)
 	closeBus(t, b)
-	if got := events(); !slices.Equal(got, []string{"asked"}) {
-		t.Errorf("published %v, want nothing but what the responder did", got)
-	}
+	require.Equal(t, []string{"asked"}, events(), "published")
 }
 
 func TestPanicNobodyHearsIsLogged(t *testing.T) {
@@ -336,9 +321,7 @@ func TestPanicNobodyHearsIsLogged(t *testing.T) {
 		}
 		closeBus(t, b)
 		for _, want := range []string{"responder panicked", "too late", "responder=late", "ask_test.go:"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("log lacks %q:\n%s", want, log.String())
-			}
+			require.Contains(t, log.String(), want)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,9 +25,7 @@ import (
 func mustCached[T k8swatch.Object](t testing.TB, src k8swatch.MetadataSource, gvr schema.GroupVersionResource, opts *k8swatch.CachedOptions) *k8swatch.Cached[T] {
 	t.Helper()
 	c, err := k8swatch.NewCached[T](src, gvr, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -34,9 +33,7 @@ func mustCached[T k8swatch.Object](t testing.TB, src k8swatch.MetadataSource, gv
 func passwords(t *testing.T, c *k8swatch.Cached[*corev1.Secret], keys ...string) string {
 	t.Helper()
 	found, err := c.Get(t.Context(), keys...)
-	if err != nil {
-		t.Fatalf("Get(%q): %v", keys, err)
-	}
+	require.NoError(t, err, "Get(%q)", keys)
 	all := make([]string, len(found))
 	for i, s := range found {
 		all[i] = password(s)
@@ -58,9 +55,7 @@ func TestCached(t *testing.T) {
 			keys []string
 			want string
 		}{{[]string{"shop", "a"}, "1"}, {[]string{"shop"}, "1 2"}, {nil, "3 1 2"}, {[]string{"none"}, ""}} {
-			if got := passwords(t, c, tt.keys...); got != tt.want {
-				t.Errorf("Get(%q) = %q, want %q", tt.keys, got, tt.want)
-			}
+			require.Equal(t, tt.want, passwords(t, c, tt.keys...), "Get(%q)", tt.keys)
 		}
 		if s := c.Stats(); s.Fetches != 3 || s.Hits != 3 || s.Objects != 3 {
 			t.Errorf("each fetched once: %+v", s)
@@ -68,24 +63,16 @@ func TestCached(t *testing.T) {
 		// A new version makes what is kept invalid, at once.
 		src.Apply(secret("shop", "a", "one"))
 		synctest.Wait()
-		if got := passwords(t, c, "shop"); got != "one 2" {
-			t.Errorf("after the change: %q", got)
-		}
+		require.Equal(t, "one 2", passwords(t, c, "shop"), "after the change")
 		src.Delete(secret("shop", "b", ""))
 		synctest.Wait()
-		if got := passwords(t, c, "shop"); got != "one" {
-			t.Errorf("after the deletion: %q", got)
-		}
-		if s := c.Stats(); s.Fetches != 4 {
-			t.Errorf("what changed is fetched again: %+v", s)
-		}
+		require.Equal(t, "one", passwords(t, c, "shop"), "after the deletion")
+		require.Equal(t, int64(4), c.Stats().Fetches, "what changed is fetched again")
 		elapse(3 * time.Minute) // nothing stays in memory for longer
 		if s := c.Stats(); s.Objects != 0 || s.Bytes != 0 {
 			t.Errorf("after the TTL: %+v", s)
 		}
-		if got := passwords(t, c); got != "3 one" {
-			t.Errorf("after the TTL: %q", got)
-		}
+		require.Equal(t, "3 one", passwords(t, c), "after the TTL")
 		total := 0
 		for _, ch := range rec.all() {
 			total += ch.Total()
@@ -149,16 +136,12 @@ func TestCachedErrors(t *testing.T) {
 				if found != nil || !errors.As(err, &fetch) || fetch.Name != "b" || fetch.Namespace != "shop" || fetch.Resource != secrets {
 					t.Fatalf("got %v, %v", found, err)
 				}
-				if tt.want != nil && !errors.Is(err, tt.want) {
-					t.Errorf("%v does not wrap %v", err, tt.want)
-				}
+				require.False(t, tt.want != nil && !errors.Is(err, tt.want), "%v does not wrap %v", err, tt.want)
 				if want := "cannot get secrets shop/b: "; !strings.HasPrefix(err.Error(), want) {
 					t.Errorf("%q does not begin with %q", err, want)
 				}
 				src.OnRequest(nil)
-				if got := passwords(t, c, "shop"); got != "1 2" {
-					t.Errorf("afterwards %q", got)
-				}
+				require.Equal(t, "1 2", passwords(t, c, "shop"), "afterwards")
 			})
 		})
 	}
@@ -176,9 +159,7 @@ func TestCachedGone(t *testing.T) {
 			src.Delete(secret("shop", "b", ""))
 			return nil
 		})
-		if got := passwords(t, c, "shop"); got != "1" {
-			t.Errorf("got %q", got)
-		}
+		require.Equal(t, "1", passwords(t, c, "shop"))
 	})
 }
 
@@ -218,17 +199,12 @@ func TestCachedFlights(t *testing.T) {
 		first, cancel := context.WithCancel(t.Context())
 		leaves, stays := ask(first), ask(t.Context())
 		cancel()
-		if err := <-leaves; !errors.Is(err, context.Canceled) {
-			t.Errorf("who left: %v", err)
-		}
+		require.ErrorIs(t, <-leaves, context.Canceled)
 		synctest.Wait()
-		if begun.Load() != 1 || ended.Load() != 0 {
-			t.Fatalf("%d fetches, %d ended", begun.Load(), ended.Load())
-		}
+		require.Equal(t, int32(1), begun.Load())
+		require.Zero(t, ended.Load())
 		close(release)
-		if err := <-stays; err != nil {
-			t.Errorf("who stayed: %v", err)
-		}
+		require.NoError(t, <-stays)
 
 		release = make(chan struct{})
 		src.Apply(secret("shop", "a", "1"))
@@ -236,22 +212,17 @@ func TestCachedFlights(t *testing.T) {
 		only, cancel := context.WithCancel(t.Context())
 		left := ask(only)
 		cancel()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("the last: %v", err)
-		}
+		require.ErrorIs(t, <-left, context.Canceled)
 		later := ask(t.Context())
-		if begun.Load() != 2 || ended.Load() != 1 {
-			t.Errorf("%d fetches, %d ended", begun.Load(), ended.Load())
-		}
+		require.Equal(t, int32(2), begun.Load())
+		require.Equal(t, int32(1), ended.Load())
 		elapse(time.Minute)
 		var fetch *k8swatch.FetchError
 		if err := <-later; !errors.As(err, &fetch) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it is not answered: %v", err)
 		}
 		close(release)
-		if err := <-ask(t.Context()); err != nil {
-			t.Errorf("after that: %v", err)
-		}
+		require.NoError(t, <-ask(t.Context()), "after that")
 	})
 }
 
@@ -268,19 +239,11 @@ func TestCachedNewVersionInFlight(t *testing.T) {
 		synctest.Wait() // the answer is on its way
 		src.Apply(secret("shop", "a", "new"))
 		synctest.Wait()
-		if got := passwords(t, c); got != "new" {
-			t.Errorf("got %q", got)
-		}
+		require.Equal(t, "new", passwords(t, c))
 		close(src.release)
-		if got := <-old; got != "old" {
-			t.Errorf("the older question: %q", got)
-		}
-		if got := passwords(t, c); got != "new" {
-			t.Errorf("after the late answer: %q", got)
-		}
-		if n := c.Stats().Fetches; n != 2 {
-			t.Errorf("%d fetches: the late answer took the place of the new one", n)
-		}
+		require.Equal(t, "old", <-old, "the older question")
+		require.Equal(t, "new", passwords(t, c), "after the late answer")
+		require.Equal(t, int64(2), c.Stats().Fetches)
 	})
 }
 
@@ -330,13 +293,9 @@ func TestCachedBounds(t *testing.T) {
 		}
 		before := c.Stats().Fetches
 		passwords(t, c, "shop", "s01")
-		if c.Stats().Fetches != before {
-			t.Error("what was used last was dropped")
-		}
+		require.Equal(t, before, c.Stats().Fetches, "what was used last was dropped")
 		passwords(t, c, "shop", "s02")
-		if c.Stats().Fetches != before+1 {
-			t.Error("what was not used was kept")
-		}
+		require.Equal(t, before+1, c.Stats().Fetches, "what was not used was kept")
 	})
 }
 
@@ -354,14 +313,11 @@ func TestCachedWaits(t *testing.T) {
 			t.Errorf("not synced: %v, %v", found, err)
 		}
 		src.Restore()
-		if got := passwords(t, c); got != "1" {
-			t.Errorf("got %q", got)
-		}
+		require.Equal(t, "1", passwords(t, c))
 		src.Forbid(secrets)
 		elapse(5 * time.Second)
-		if got := passwords(t, c); got != "1" || c.State().Phase != k8swatch.PhaseForbidden {
-			t.Errorf("what is kept: %q, %+v", got, c.State())
-		}
+		require.Equal(t, "1", passwords(t, c), "what is kept")
+		require.Equal(t, k8swatch.PhaseForbidden, c.State().Phase, "what is kept")
 		elapse(3 * time.Minute)
 		if _, err := c.Get(t.Context()); !apierrors.IsForbidden(err) {
 			t.Errorf("forbidden: %v", err)
@@ -379,15 +335,11 @@ func TestCachedWaits(t *testing.T) {
 		go func() { _, err := c.Get(t.Context()); result <- err }()
 		synctest.Wait()
 		stop()
-		if err := <-result; !errors.Is(err, k8swatch.ErrStopped) {
-			t.Errorf("under way: %v", err)
-		}
+		require.ErrorIs(t, <-result, k8swatch.ErrStopped, "under way")
 		if _, err := c.Get(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
 			t.Errorf("after the end: %v", err)
 		}
-		if err := c.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.ErrorIs(t, c.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }
 
@@ -399,24 +351,17 @@ func TestCachedIndex(t *testing.T) {
 		src := k8swatchtest.NewSource(a, b)
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{IndexBy: []string{"metadata.labels['haptic.dev/role']"}})
 		start(t, c)
-		if got := passwords(t, c, "tls"); got != "1" {
-			t.Errorf("tls: %q", got)
-		}
+		require.Equal(t, "1", passwords(t, c, "tls"))
 		src.Edit(secrets, "shop", "a", func(o k8swatch.Object) { o.SetLabels(map[string]string{"haptic.dev/role": "auth"}) })
 		synctest.Wait()
-		if got := passwords(t, c, "tls"); got != "" {
-			t.Errorf("tls after it moved: %q", got)
-		}
-		if got := passwords(t, c, "auth"); got != "1 2" {
-			t.Errorf("auth: %q", got)
-		}
+		require.Empty(t, passwords(t, c, "tls"), "tls after it moved")
+		require.Equal(t, "1 2", passwords(t, c, "auth"))
 	})
 	for _, gvr := range []schema.GroupVersionResource{secrets, routes} {
 		_, err := k8swatch.NewCached[k8swatch.Object](k8swatchtest.NewSource(), gvr, &k8swatch.CachedOptions{IndexBy: []string{"type"}})
 		var option *k8swatch.OptionError
-		if !errors.As(err, &option) || !strings.Contains(err.Error(), `no field "type"`) {
-			t.Errorf("%s: an index on more than metadata: %v", gvr.Resource, err)
-		}
+		require.ErrorAs(t, err, &option, "%s: an index on more than metadata", gvr.Resource)
+		require.ErrorContains(t, err, `no field "type"`, "%s: an index on more than metadata", gvr.Resource)
 	}
 	if _, err := k8swatch.NewCached[*corev1.Service](k8swatchtest.NewSource(), secrets, nil); err == nil {
 		t.Error("a wrong type was taken")
@@ -484,7 +429,5 @@ func TestCachedManyBigSecrets(t *testing.T) {
 	if s := c.Stats(); count != n || s.Bytes > bound || s.Objects < 30 {
 		t.Errorf("%d objects, %+v", count, s)
 	}
-	if most > 4*bound {
-		t.Errorf("%d MiB of heap for a bound of %d MiB", most>>20, bound>>20)
-	}
+	require.LessOrEqual(t, most, int64(4*bound), "%d MiB of heap for a bound of %d MiB", most>>20, bound>>20)
 }

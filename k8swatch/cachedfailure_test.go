@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -30,9 +31,7 @@ func TestCachedFirstFailure(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		synctest.Wait()
-		if n := c.Stats().Fetches; n != 1 {
-			t.Errorf("%d fetches", n)
-		}
+		require.Equal(t, int64(1), c.Stats().Fetches)
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -59,9 +60,7 @@ func TestChangesNameObjects(t *testing.T) {
 				var rec recorder
 				in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
 				g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: rec.onChange})
-				if err := g.Add(in, svc); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, g.Add(in, svc))
 				start(t, g)
 				synctest.Wait()
 				src.Apply(ingress("z", "first")) // which begins a hold
@@ -71,9 +70,7 @@ func TestChangesNameObjects(t *testing.T) {
 				src.Apply(ingress("z", "later"))
 				synctest.Wait()
 				calls := rec.all()
-				if len(calls) != 3 {
-					t.Fatalf("%d calls", len(calls))
-				}
+				require.Len(t, calls, 3)
 				c := calls[1]
 				if got := lines(c); got != tt.want || c.More != 0 || c.Total() != tt.total {
 					t.Errorf("%d changes, and %d more: %s", c.Total(), c.More, got)
@@ -83,9 +80,8 @@ func TestChangesNameObjects(t *testing.T) {
 				if counts.Created+of.Created != c.Created || counts.Modified+of.Modified != c.Modified || counts.Deleted+of.Deleted != c.Deleted {
 					t.Errorf("by resource: %+v of %+v", c.ByResource, c)
 				}
-				if c.Snapshot.Revision() != c.To || c.Snapshot.Of(in).ByName("z", "later") != nil {
-					t.Errorf("a snapshot at %d of changes up to %d", c.Snapshot.Revision(), c.To)
-				}
+				require.Equal(t, c.To, c.Snapshot.Revision())
+				require.Nil(t, c.Snapshot.Of(in).ByName("z", "later"))
 			})
 		})
 	}
@@ -182,9 +178,7 @@ func TestIncremental(t *testing.T) {
 		f := &follower{t: t, rand: rand.New(rand.NewPCG(seed, 2)), made: map[string]types.UID{}}
 		max := []int{0, 3}[seed%2]
 		g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: f.onChange, MaxChanges: max, Debounce: time.Duration(seed) * time.Millisecond, CallOnChangeDuringSync: true, Logger: slog.New(slog.DiscardHandler)})
-		if err := g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)))
 		stop := start(t, g)
 		synced(t, g, 2)
 		var writing sync.WaitGroup

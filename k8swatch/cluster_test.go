@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,13 +100,9 @@ current-context: x
 func TestCluster(t *testing.T) {
 	server := newAPIServer(t)
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t, server.URL), UserAgent: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	if c.RESTConfig().QPS != 50 {
-		t.Errorf("QPS %v", c.RESTConfig().QPS)
-	}
+	require.Equal(t, float32(50), c.RESTConfig().QPS)
 	typed := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true, LabelSelector: "app=x"})
 	untyped := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true, Namespace: "shop", IndexBy: []string{"spec.host"}})
 	forbidden := mustNew(t, c, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, &k8swatch.Options{NoWatchList: true, Namespace: "shop"})
@@ -117,9 +114,7 @@ func TestCluster(t *testing.T) {
 	if got := k8swatch.Read[*networkingv1.Ingress](typed.Snapshot()).GetSingle("shop", "web"); got == nil || got.Spec.Rules[0].Host != "a.test" || got.Kind != "Ingress" {
 		t.Errorf("typed %+v", got)
 	}
-	if untyped.Snapshot().GetSingle("r.test") == nil {
-		t.Error("the custom resource is not there")
-	}
+	require.NotNil(t, untyped.Snapshot().GetSingle("r.test"), "the custom resource is not there")
 	_, err = forbidden.WaitForSync(soon(t))
 	var sync *k8swatch.SyncError
 	if !errors.As(err, &sync) || !errors.Is(err, k8swatch.ErrForbidden) || sync.Verb != "list" || !apierrors.IsForbidden(err) ||
@@ -135,9 +130,7 @@ func TestCluster(t *testing.T) {
 		"HTTP/2.0 /apis/example.com/v1/namespaces/shop/routes application/json",
 		"HTTP/2.0 /api/v1/namespaces/shop/secrets application/vnd.kubernetes.protobuf",
 	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("%q was not requested:\n%s", want, all)
-		}
+		require.Contains(t, all, want)
 	}
 }
 
@@ -149,9 +142,8 @@ func TestNewClusterRefuses(t *testing.T) {
 	t.Setenv("KUBECONFIG", missing)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err := k8swatch.NewCluster(nil)
-	if want := "k8swatch: no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one"; !errors.Is(err, k8swatch.ErrNoCluster) || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	require.ErrorIs(t, err, k8swatch.ErrNoCluster)
+	require.Equal(t, "k8swatch: no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one", err.Error())
 }
 
 // halfOpen is a network that can swallow everything without closing anything.
@@ -176,9 +168,7 @@ func (h *halfOpen) heal() {
 
 func newHalfOpen(t *testing.T, target string) *halfOpen {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h := &halfOpen{Listener: l, target: target}
 	h.wg.Go(func() {
 		for {
@@ -232,9 +222,7 @@ func TestHalfOpen(t *testing.T) {
 		// mistake has the objects read again: they are the same.
 		ReadIdleTimeout: 50 * time.Millisecond, PingTimeout: 500 * time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	w := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true})
 	start(t, w)
@@ -255,14 +243,10 @@ func TestHalfOpen(t *testing.T) {
 func TestClusterClose(t *testing.T) {
 	server := newAPIServer(t)
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t, server.URL)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dial, address := c.RESTConfig().Dial, server.Listener.Addr().String()
 	before, err := dial(t.Context(), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c.Close()
 	if _, err := before.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("open before Close: %v", err)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,9 +42,7 @@ func newLeases() *leases {
 func (l *leases) holder(t *testing.T) string {
 	t.Helper()
 	lease, err := l.CoordinationV1().Leases("ns").Get(t.Context(), "haptic", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if lease.Spec.HolderIdentity == nil {
 		return ""
 	}
@@ -59,9 +58,7 @@ func (l *leases) take(t *testing.T, holder string) {
 		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, AcquireTime: &now, RenewTime: &now},
 	}
 	// Past the reactors, one of which hangs.
-	if err := l.Tracker().Update(leaseKind, lease, "ns"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, l.Tracker().Update(leaseKind, lease, "ns"))
 }
 
 func (l *leases) candidate(t *testing.T, identity string) *k8swatch.Election {
@@ -69,9 +66,7 @@ func (l *leases) candidate(t *testing.T, identity string) *k8swatch.Election {
 	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
 		Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: identity, Logger: quiet,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
@@ -100,22 +95,16 @@ func TestElectionHandsOver(t *testing.T) {
 		}
 		stopA()
 		synctest.Wait()
-		if a.Leading() || l.holder(t) != "a" {
-			t.Errorf("the Lease must stay held while the work winds up, without leading: %v, %q", a.Leading(), l.holder(t))
-		}
-		if err := <-adone; err != nil {
-			t.Error(err)
-		}
+		require.False(t, a.Leading(), "the Lease must stay held while the work winds up, without leading: %v, %q", a.Leading(), l.holder(t))
+		require.Equal(t, "a", l.holder(t), "the Lease must stay held while the work winds up, without leading")
+		require.NoError(t, <-adone)
 		elapse(4400 * time.Millisecond)
 		synctest.Wait()
-		if !b.Leading() || l.holder(t) != "b" {
-			t.Errorf("b leads: %v, holder %q", b.Leading(), l.holder(t))
-		}
+		require.True(t, b.Leading(), "b leads: %v, holder %q", b.Leading(), l.holder(t))
+		require.Equal(t, "b", l.holder(t), "b leads")
 		stopB()
 		<-bdone
-		if most.Load() != 1 {
-			t.Errorf("%d worked at once", most.Load())
-		}
+		require.Equal(t, int32(1), most.Load())
 	})
 }
 
@@ -143,24 +132,18 @@ func TestElectionLoses(t *testing.T) {
 		for e.Leading() {
 			elapse(100 * time.Millisecond)
 		}
-		if lost := time.Since(down); lost > 10*time.Second {
-			t.Errorf("led for %s without a renewal", lost)
-		}
+		require.LessOrEqual(t, time.Since(down), 10*time.Second)
 		elapse(10 * time.Second)
 		synctest.Wait()
-		if ended.Sub(down) > 12*time.Second || ended.IsZero() {
-			t.Errorf("the term went on for %s", ended.Sub(down))
-		}
+		require.LessOrEqual(t, ended.Sub(down), 12*time.Second)
+		require.False(t, ended.IsZero(), "the term went on for %s", ended.Sub(down))
 		l.down.Store(false)
 		elapse(20 * time.Second)
 		synctest.Wait()
-		if !e.Leading() || terms != 2 {
-			t.Errorf("leading %v in term %d", e.Leading(), terms)
-		}
+		require.True(t, e.Leading(), "leading %v in term %d", e.Leading(), terms)
+		require.Equal(t, 2, terms)
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-done)
 	})
 }
 
@@ -181,17 +164,13 @@ func TestElectionEarlyReturn(t *testing.T) {
 		}()
 		elapse(500 * time.Millisecond)
 		synctest.Wait()
-		if e.Leading() || l.holder(t) != "" {
-			t.Errorf("leading %v, holder %q", e.Leading(), l.holder(t))
-		}
-		if err := e.Run(ctx, nil); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.False(t, e.Leading(), "leading %v, holder %q", e.Leading(), l.holder(t))
+		require.Empty(t, l.holder(t))
+		require.ErrorIs(t, e.Run(ctx, nil), k8swatch.ErrStarted, "a second Run")
 		elapse(10 * time.Second)
 		synctest.Wait()
-		if !e.Leading() || terms != 2 {
-			t.Errorf("leading %v in term %d", e.Leading(), terms)
-		}
+		require.True(t, e.Leading(), "leading %v in term %d", e.Leading(), terms)
+		require.Equal(t, 2, terms)
 		stop()
 		<-done
 	})
@@ -204,9 +183,7 @@ func TestElectionFrozen(t *testing.T) {
 	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
 		Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		// A renewal that hangs until the process thaws.
 		freeze := make(chan struct{})
@@ -224,21 +201,16 @@ func TestElectionFrozen(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
 		elapse(3 * time.Second)
-		if !e.Leading() {
-			t.Fatal("not leading")
-		}
+		require.True(t, e.Leading(), "not leading")
 		frozen.Store(true)
 		elapse(20 * time.Second)
-		if e.Leading() {
-			t.Error("leading 20 s after the last renewal")
-		}
+		require.False(t, e.Leading(), "leading 20 s after the last renewal")
 		l.take(t, "b")
 		taken.Store(true)
 		close(freeze)
 		elapse(10 * time.Second)
-		if e.Leading() || e.Leader() != "b" {
-			t.Errorf("thawed: leading %v, leader %q", e.Leading(), e.Leader())
-		}
+		require.False(t, e.Leading(), "thawed: leading %v, leader %q", e.Leading(), e.Leader())
+		require.Equal(t, "b", e.Leader(), "thawed: leading")
 		stop()
 		<-done
 	})
@@ -266,9 +238,7 @@ func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
 		elapse(3 * time.Second)
-		if !e.Leading() {
-			t.Fatal("not leading")
-		}
+		require.True(t, e.Leading(), "not leading")
 		away.Store(true)
 		elapse(15 * time.Second)
 		l.take(t, "b")
@@ -294,13 +264,9 @@ func TestOnLeaderHoldsUpNothing(t *testing.T) {
 			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
 			OnLeader: func(identity string) { <-release; told = append(told, identity) },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}
-		if err := l.Tracker().Create(leaseKind, lease, "ns"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, l.Tracker().Create(leaseKind, lease, "ns"))
 		l.take(t, "first")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -310,15 +276,11 @@ func TestOnLeaderHoldsUpNothing(t *testing.T) {
 			l.take(t, strconv.Itoa(n))
 			elapse(5 * time.Second)
 		}
-		if want := strconv.Itoa(others - 1); e.Leader() != want {
-			t.Errorf("the leader is %q, not %s", e.Leader(), want)
-		}
+		require.Equal(t, strconv.Itoa(others-1), e.Leader(), "the leader")
 		close(release)
 		stop()
 		<-done
-		if len(told) < others {
-			t.Errorf("told of %d leaders: %v", len(told), told)
-		}
+		require.GreaterOrEqual(t, len(told), others, "told of")
 	})
 }
 
@@ -342,9 +304,7 @@ func stands(t *testing.T, e *k8swatch.Election) (stop func()) {
 	return func() {
 		t.Helper()
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-done)
 	}
 }
 
@@ -352,9 +312,7 @@ func stands(t *testing.T, e *k8swatch.Election) (stop func()) {
 func (l *leases) give(t *testing.T, holder string) {
 	t.Helper()
 	err := l.Tracker().Create(leaseKind, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}, "ns")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l.take(t, holder)
 }
 
@@ -371,15 +329,12 @@ func TestCandidateWaitsForRenewals(t *testing.T) {
 			elapse(10 * time.Second)
 			l.take(t, "b")
 			synctest.Wait()
-			if e.Leading() || l.holder(t) != "b" {
-				t.Fatalf("leading %v, holder %q", e.Leading(), l.holder(t))
-			}
+			require.False(t, e.Leading(), "leading %v, holder %q", e.Leading(), l.holder(t))
+			require.Equal(t, "b", l.holder(t))
 		}
 		elapse(24 * time.Second) // 15 s, and two tries
 		synctest.Wait()
-		if !e.Leading() {
-			t.Error("the Lease ran out and was not taken")
-		}
+		require.True(t, e.Leading(), "the Lease ran out and was not taken")
 	})
 }
 
@@ -431,9 +386,7 @@ func TestOneOfManyCandidatesLeads(t *testing.T) {
 					leading++
 				}
 			}
-			if leading != 1 {
-				t.Fatalf("%d lead", leading)
-			}
+			require.Equal(t, 1, leading)
 			l.take(t, "gone") // the leader finds out with its next renewal
 			elapse(3 * time.Second)
 		}

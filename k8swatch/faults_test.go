@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -121,15 +122,12 @@ func TestCutBetweenPages(t *testing.T) {
 				})
 				src.Restore()
 				elapse(20 * time.Second)
-				if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 3, From: 1, To: 2}); len(rec.all()) != 1 || numbers(rec.all()[0]) != numbers(want) {
-					t.Errorf("got %+v, want %+v", rec.all(), want)
-				}
+				require.Len(t, rec.all(), 1)
+				require.Equal(t, numbers((k8swatch.Changes{Created: 2, Modified: 1, Deleted: 3, From: 1, To: 2})), numbers(rec.all()[0]))
 				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Objects != n-1 {
 					t.Errorf("state %+v", s)
 				}
-				if tt.name == "cut" && cuts.Load() != 2 {
-					t.Errorf("%d cuts", cuts.Load())
-				}
+				require.False(t, tt.name == "cut" && cuts.Load() != 2, "%d cuts", cuts.Load())
 			})
 		})
 	}
@@ -178,9 +176,8 @@ func TestBookmarkMovesOn(t *testing.T) {
 			src.Drop()
 			elapse(3 * time.Second)
 		}
-		if w.State().Phase != k8swatch.PhaseSynced || lists.Load() != 1 {
-			t.Errorf("%d lists, %+v", lists.Load(), w.State())
-		}
+		require.Equal(t, k8swatch.PhaseSynced, w.State().Phase)
+		require.Equal(t, int32(1), lists.Load())
 	})
 }
 
@@ -201,13 +198,11 @@ func TestRetryPauses(t *testing.T) {
 		for i := 1; i < len(tries); i++ {
 			d := tries[i].Sub(tries[i-1])
 			different[d] = true
-			if d < 100*time.Millisecond || d > 2*time.Second {
-				t.Fatalf("pause %d is %s", i, d)
-			}
+			require.GreaterOrEqual(t, d, 100*time.Millisecond)
+			require.LessOrEqual(t, d, 2*time.Second)
 		}
-		if len(tries) < 300 || len(different) < len(tries)/2 {
-			t.Errorf("%d tries with %d different pauses", len(tries), len(different))
-		}
+		require.GreaterOrEqual(t, len(tries), 300)
+		require.GreaterOrEqual(t, len(different), len(tries)/2)
 	})
 }
 
@@ -236,9 +231,7 @@ func TestWatchForbidden(t *testing.T) {
 				if n := lists.Load(); n < 5 || n > 8 {
 					t.Errorf("%d lists in a minute", n)
 				}
-				if n := watches.Load(); n > 80 {
-					t.Errorf("%d watches in a minute", n)
-				}
+				require.LessOrEqual(t, watches.Load(), int32(80))
 				if s := w.State(); s.Phase != k8swatch.PhaseForbidden || s.Objects != 2 {
 					t.Errorf("state %+v", s)
 				}
@@ -251,9 +244,7 @@ func TestWatchForbidden(t *testing.T) {
 					}
 					src.Forbid(ingresses, "watch")
 					elapse(17 * time.Second)
-					if s := w.State(); s.Phase != k8swatch.PhaseForbidden {
-						t.Fatalf("state %+v", s)
-					}
+					require.Equal(t, k8swatch.PhaseForbidden, w.State().Phase)
 				}
 			})
 		})
@@ -334,15 +325,11 @@ func TestTornBody(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: inner.kubeconfig(t, server.URL)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	w := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true})
 	start(t, w)
 	synced(t, w, 1)
-	if torn.Load() < 5 {
-		t.Errorf("%d requests", torn.Load())
-	}
+	require.GreaterOrEqual(t, torn.Load(), int32(5))
 	eventually(t, "the watch is open", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
 }

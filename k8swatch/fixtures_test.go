@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -151,9 +152,7 @@ func unstructuredOf(obj any) *unstructured.Unstructured {
 // TestFixtures: the objects of the benchmarks are as large as is said of them.
 func TestFixtures(t *testing.T) {
 	text, err := json.Marshal(bigIngress(12345))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := len(text); n < 3700 || n > 4300 {
 		t.Errorf("an ingress is %d bytes of JSON, want about 3,900", n)
 	}
@@ -161,9 +160,7 @@ func TestFixtures(t *testing.T) {
 	obj.ManagedFields = nil
 	delete(obj.Annotations, lastApplied)
 	proto, err := obj.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := len(proto); n < 900 || n > 1200 {
 		t.Errorf("trimmed it is %d bytes of protobuf, want about 1,050", n)
 	}

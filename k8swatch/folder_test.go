@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,12 +36,8 @@ spec:
 func write(t testing.TB, name, text string) {
 	t.Helper()
 	next := filepath.Join(filepath.Dir(name), ".next-"+filepath.Base(name))
-	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(next, name); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(next, []byte(text), 0o600))
+	require.NoError(t, os.Rename(next, name))
 }
 
 // errorLog collects what OnError is told.
@@ -70,9 +67,7 @@ func (l *errorLog) len() int {
 // TestManifestErrors is the specification in testdata: each mistake with its line.
 func TestManifestErrors(t *testing.T) {
 	archive, err := txtar.ParseFile("testdata/manifests/errors.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content := map[string]string{}
 	for _, f := range archive.Files {
 		content[f.Name] = string(f.Data)
@@ -86,24 +81,17 @@ func TestManifestErrors(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, name), content[name])
 			f, err := k8swatch.NewFolder(dir, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := ""
 			for _, err := range f.Errors() {
 				var m *k8swatch.ManifestError
-				if !errors.As(err, &m) || m.File != filepath.Join(dir, name) {
-					t.Fatalf("%v is not about the file", err)
-				}
+				require.ErrorAs(t, err, &m)
+				require.Equal(t, filepath.Join(dir, name), m.File)
 				text, known := strings.CutSuffix(err.Error(), "; no earlier version of it is known: none of it is in use")
-				if !known {
-					t.Errorf("%v does not say what is in use", err)
-				}
+				require.True(t, known, "%v does not say what is in use", err)
 				got += strings.TrimPrefix(text, filepath.Join(dir, name)+":") + "\n"
 			}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("(-want +got)\n%s", d)
-			}
+			require.Empty(t, cmp.Diff(want, got), "(-want +got)\n")
 		})
 	}
 }
@@ -136,12 +124,8 @@ spec: {count: 3, anything: [goes]}
 	write(t, filepath.Join(dir, "README.md"), "not a manifest")
 	write(t, filepath.Join(dir, ".hidden.yaml"), "not: a manifest")
 	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if errs := f.Errors(); len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	require.NoError(t, err)
+	require.Empty(t, f.Errors())
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	classes := networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
 	g := k8swatch.NewGroup(nil)
@@ -155,9 +139,7 @@ spec: {count: 3, anything: [goes]}
 		{mustNew(t, f, routes, nil), "default/r"},
 		{mustNew(t, f, services, nil), "default/j"},
 	} {
-		if err := g.Add(gvr.w); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Add(gvr.w))
 		defer func() {
 			if got := strings.TrimSpace(names(gvr.w.Snapshot().List())); got != gvr.want {
 				t.Errorf("%s: %q, want %q", gvr.w.Resource().Resource, got, gvr.want)
@@ -168,9 +150,8 @@ spec: {count: 3, anything: [goes]}
 	synced(t, g, 5)
 	snap := g.Snapshot()
 	secret := k8swatch.Read[*corev1.Secret](snap.Resource(secrets)).GetSingle("default", "s")
-	if d := cmp.Diff(map[string][]byte{"a": []byte("1"), "b": []byte("two"), "c": []byte("three")}, secret.Data); d != "" || secret.StringData != nil {
-		t.Errorf("secret %s", d)
-	}
+	require.Empty(t, cmp.Diff(map[string][]byte{"a": []byte("1"), "b": []byte("two"), "c": []byte("three")}, secret.Data))
+	require.Nil(t, secret.StringData)
 	if got, want := secret.Annotations[k8swatch.SourceAnnotation], filepath.Join(dir, "all.yaml")+":12"; got != want {
 		t.Errorf("source %q, want %q", got, want)
 	}
@@ -188,9 +169,7 @@ func followed(t *testing.T, files map[string]string) (dir string, f *k8swatch.Fo
 		write(t, filepath.Join(dir, name), text)
 	}
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w = mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, f)
 	start(t, w)
@@ -209,9 +188,7 @@ func TestFolderFollows(t *testing.T) {
 	has := func(host string) func() bool { return func() bool { return w.Snapshot().GetSingle(host) != nil } }
 	version := func() string { return w.Snapshot().ByName("default", "a").GetResourceVersion() }
 
-	if err := os.WriteFile(path, []byte(fmt.Sprintf(ingressYAML, "a", "a2.test")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(fmt.Sprintf(ingressYAML, "a", "a2.test")), 0o600))
 	eventually(t, "a save in place", has("a2.test"))
 
 	// Saved without a change: nothing happens. Another file shows that it was read.
@@ -219,39 +196,26 @@ func TestFolderFollows(t *testing.T) {
 	write(t, path, fmt.Sprintf(ingressYAML, "a", "a2.test"))
 	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
 	eventually(t, "a new file", has("b.test"))
-	if version() != before {
-		t.Error("the resource version changed without the content")
-	}
+	require.Equal(t, before, version(), "the resource version changed without the content")
 
 	// As editors do it: a new file is moved over the old one.
 	write(t, filepath.Join(dir, ".a.yaml.swp"), fmt.Sprintf(ingressYAML, "a", "a3.test"))
-	if err := os.Rename(filepath.Join(dir, ".a.yaml.swp"), path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(filepath.Join(dir, ".a.yaml.swp"), path))
 	eventually(t, "a rename", has("a3.test"))
 
 	// Broken: an error, and the last good content stays.
 	write(t, path, "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspecs: {}\n")
 	eventually(t, "the error is told", func() bool { return log.len() == 1 })
-	if want := path + `:4: Ingress: unknown field "specs"; its last good version stays in use`; log.String() != want || len(f.Errors()) != 1 {
-		t.Errorf("told %q, want %q", log, want)
-	}
-	if !has("a3.test")() {
-		t.Error("the last good content went")
-	}
+	require.Equal(t, path+`:4: Ingress: unknown field "specs"; its last good version stays in use`, log.String(), "told")
+	require.Len(t, f.Errors(), 1, "told")
+	require.True(t, has("a3.test")(), "the last good content went")
 	write(t, path, fmt.Sprintf(ingressYAML, "a", "a4.test"))
 	eventually(t, "mended", has("a4.test"))
-	if errs := f.Errors(); len(errs) != 0 {
-		t.Errorf("mended, but %v", errs)
-	}
+	require.Empty(t, f.Errors(), "mended, but")
 
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
 	eventually(t, "a deleted file", func() bool { return w.Snapshot().ByName("default", "a") == nil })
-	if log.len() != 1 {
-		t.Errorf("errors: %s", log)
-	}
+	require.Equal(t, 1, log.len())
 }
 
 // TestFolderHalfWritten: an editor that truncates and writes in steps never makes
@@ -263,9 +227,7 @@ func TestFolderHalfWritten(t *testing.T) {
 	write(t, path, text)
 	log := &errorLog{}
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.SetSettle(time.Hour) // a busy machine may put long pauses between the steps
 	deleted := make(chan struct{}, 100)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{
@@ -286,22 +248,17 @@ func TestFolderHalfWritten(t *testing.T) {
 		host := fmt.Sprintf("b%d.test", i)
 		text := strings.Replace(text, "b.test", host, 1)
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, part := range []string{text[:50], text[50 : len(text)/2], text[len(text)/2 : len(text)-3], text[len(text)-3:]} {
 			if _, err := file.WriteString(part); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, file.Close())
 		eventually(t, "the save is taken in", func() bool { return w.Snapshot().GetSingle(host) != nil })
 	}
-	if len(deleted) > 0 || log.len() > 0 {
-		t.Errorf("%d deletions, errors %v", len(deleted), log.errs)
-	}
+	require.Empty(t, deleted)
+	require.Zero(t, log.len())
 }
 
 // TestFolderEmptied: what stays less than it was is meant, but for a file without
@@ -312,26 +269,20 @@ func TestFolderEmptied(t *testing.T) {
 	})
 	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
 	eventually(t, "the second document is gone", func() bool { return w.Snapshot().GetSingle("b.test") == nil })
-	if w.Snapshot().GetSingle("a.test") == nil {
-		t.Error("the first document went, too")
-	}
+	require.NotNil(t, w.Snapshot().GetSingle("a.test"), "the first document went, too")
 	for _, empty := range []string{"", " \n\t\n"} {
 		write(t, filepath.Join(dir, "a.yaml"), empty)
 		eventually(t, "the empty file is told", func() bool {
 			return errorsOf(f, dir) == "a.yaml: it is empty: to delete its objects, delete it or leave a comment in it; its last good version stays in use"
 		})
-		if w.Snapshot().GetSingle("a.test") == nil {
-			t.Errorf("%q deleted the object", empty)
-		}
+		require.NotNil(t, w.Snapshot().GetSingle("a.test"), "%q deleted the object", empty)
 	}
 	write(t, filepath.Join(dir, "a.yaml"), "# none\n---\n")
 	eventually(t, "a comment deletes", func() bool { return w.Snapshot().GetSingle("a.test") == nil && len(f.Errors()) == 0 })
 	write(t, filepath.Join(dir, "a.yaml"), "")
 	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
 	eventually(t, "the next file", func() bool { return w.Snapshot().GetSingle("b.test") != nil })
-	if said := errorsOf(f, dir); said != "" {
-		t.Errorf("an empty file that had no objects: %s", said)
-	}
+	require.Empty(t, errorsOf(f, dir), "an empty file that had no objects")
 }
 
 // TestFolderGoesAfterASave: files of which the news comes when the folder is away
@@ -352,9 +303,7 @@ func TestFolderGoesAfterASave(t *testing.T) {
 	fill(next, "c.test")
 	var log errorLog
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f.SetSettle(time.Nanosecond) // what is to be concluded is concluded before anybody looks
 	var deleted atomic.Int32
 	w := mustNew(t, f, ingresses, &k8swatch.Options{
@@ -369,17 +318,11 @@ func TestFolderGoesAfterASave(t *testing.T) {
 	for i := range n {
 		write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), "b.test"))
 	}
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(dir, dir+".old"))
 	eventually(t, "the loss is told", func() bool { return log.len() > 0 })
-	if err := os.Rename(next, dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(next, dir))
 	eventually(t, "the new folder is followed", func() bool { return len(w.Snapshot().Get("c.test")) == n })
-	if deleted.Load() != 0 {
-		t.Errorf("%d objects were deleted while the folder was away", deleted.Load())
-	}
+	require.Zero(t, deleted.Load())
 }
 
 func TestFolderConflict(t *testing.T) {
@@ -387,19 +330,12 @@ func TestFolderConflict(t *testing.T) {
 	write(t, filepath.Join(dir, "a.yaml"), "\n"+fmt.Sprintf(ingressYAML, "x", "a.test"))
 	eventually(t, "the conflict is told", func() bool { return log.len() == 1 })
 	want := filepath.Join(dir, "a.yaml") + ":2: Ingress default/x is defined at " + filepath.Join(dir, "b.yaml") + ":1 already; that one is in use"
-	if log.String() != want || len(f.Errors()) != 1 {
-		t.Errorf("told %q, want %q", log, want)
-	}
-	if w.Snapshot().GetSingle("b.test") == nil {
-		t.Error("the object that was there first went")
-	}
-	if err := os.Remove(filepath.Join(dir, "b.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	require.Equal(t, want, log.String(), "told")
+	require.Len(t, f.Errors(), 1, "told")
+	require.NotNil(t, w.Snapshot().GetSingle("b.test"), "the object that was there first went")
+	require.NoError(t, os.Remove(filepath.Join(dir, "b.yaml")))
 	eventually(t, "the other takes its place", func() bool { return w.Snapshot().GetSingle("a.test") != nil })
-	if errs := f.Errors(); len(errs) != 0 {
-		t.Errorf("resolved, but %v", errs)
-	}
+	require.Empty(t, f.Errors(), "resolved, but")
 }
 
 func TestFolderUnreadable(t *testing.T) {
@@ -412,9 +348,7 @@ func TestFolderUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var m *k8swatch.ManifestError
 	if errs := f.Errors(); len(errs) != 1 || !errors.As(errs[0], &m) || m.File != path || m.Line != 0 {
 		t.Errorf("errors %v", errs)
@@ -426,9 +360,7 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "s.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  number: 8675309\n  list: [hunter2]\n")
 	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if text := fmt.Sprint(f.Errors()); len(f.Errors()) != 1 || strings.Contains(text, "8675309") || strings.Contains(text, "hunter2") {
 		t.Error(text)
 	}
@@ -440,9 +372,7 @@ func BenchmarkFolderSave(b *testing.B) {
 	path := filepath.Join(dir, "a.yaml")
 	write(b, path, fmt.Sprintf(ingressYAML, "a", "a.test"))
 	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	changed := make(chan struct{}, 1)
 	w := mustNew(b, f, ingresses, &k8swatch.Options{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
 		changed <- struct{}{}

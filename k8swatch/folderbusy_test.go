@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
@@ -23,9 +25,7 @@ func TestFolderBusy(t *testing.T) {
 	}
 	log := &errorLog{}
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}, Debounce: -1})
 	start(t, f)
 	start(t, w)
@@ -71,16 +71,12 @@ func TestFolderBusy(t *testing.T) {
 		told := log.len()
 		write(t, path, fmt.Sprintf("broken: %d\n", n))
 		until("an error", func() bool { return log.len() > told })
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Remove(path))
 		until("a deletion", func() bool { return w.Snapshot().ByName("default", "site-0") == nil })
 	}
 	for what, all := range took {
 		slices.Sort(all)
 		t.Logf("%s: median %s, longest %s", what, all[rounds/2], all[rounds-1])
-		if all[rounds/2] > 500*time.Millisecond {
-			t.Errorf("%s waits for the file that is rewritten: %s", what, all)
-		}
+		require.LessOrEqual(t, all[rounds/2], 500*time.Millisecond, "%s waits for the file that is rewritten", what)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -21,9 +22,7 @@ import (
 func restart(t *testing.T, dir, copies string) (f *k8swatch.Folder, hosts, errs string) {
 	t.Helper()
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := mustNew(t, f, ingresses, nil)
 	start(t, w)
 	mustNew(t, f, services, nil)
@@ -52,9 +51,8 @@ func TestFolderBrokenAtARestart(t *testing.T) {
 		t.Helper()
 		write(t, filepath.Join(dir, "note.txt"), "no manifest")
 		_, got, said := restart(t, dir, copies)
-		if got != hosts || said != errs {
-			t.Fatalf("served %q, want %q; said %q, want %q", got, hosts, said, errs)
-		}
+		require.Equal(t, hosts, got)
+		require.Equal(t, errs, said)
 	}
 	const broken = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: shop}\nspecs: {}\n"
 	const wrong = `shop.yaml:4: Ingress: unknown field "specs"; `
@@ -80,9 +78,7 @@ func TestFolderBrokenAtARestart(t *testing.T) {
 		}
 	}
 	// What is deleted while nobody looks is deleted; its copy, too.
-	if err := os.Remove(shop); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(shop))
 	want("blog.test", "")
 	write(t, shop, broken)
 	want("blog.test", wrong+"it was not good before: none of it is in use")
@@ -97,32 +93,23 @@ func TestFolderCopyThatCannotBeRead(t *testing.T) {
 			dir, copies := t.TempDir(), filepath.Join(t.TempDir(), "copies")
 			write(t, filepath.Join(dir, "a.yaml"), "broken: true\n")
 			if copied != "none" {
-				if err := os.Mkdir(copies, 0o700); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.Mkdir(copies, 0o700))
 				write(t, filepath.Join(copies, "a.yaml"), copied)
 			}
 			for range 3 {
 				f, got, said := restart(t, dir, copies)
-				if got != "" || !strings.HasSuffix(said, "; no earlier version of it is known: none of it is in use") {
-					t.Fatalf("served %q, said %q", got, said)
-				}
+				require.Empty(t, got)
+				require.True(t, strings.HasSuffix(said, "; no earlier version of it is known: none of it is in use"), "served %q, said %q", got, said)
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
-				if err := f.WaitForKnown(ctx); err == nil {
-					t.Error("it counts as known")
-				}
+				require.Error(t, f.WaitForKnown(ctx), "it counts as known")
 			}
 			away := dir + ".away"
-			if err := os.Rename(dir, away); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Rename(dir, away))
 			if _, _, said := restart(t, dir, copies); !strings.Contains(said, "no earlier version of it is known") {
 				t.Errorf("the folder is away: said %q", said)
 			}
-			if err := os.Rename(away, dir); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.Rename(away, dir))
 			write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
 			if _, got, said := restart(t, dir, copies); got != "a.test" || said != "" {
 				t.Errorf("mended: served %q, said %q", got, said)
@@ -138,9 +125,7 @@ func TestFolderCopyThatCannotBeRead(t *testing.T) {
 // TestFolderCopyThatCannotBeWritten is one error, however often it is tried.
 func TestFolderCopyThatCannotBeWritten(t *testing.T) {
 	dir, copies := t.TempDir(), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(copies, "a.yaml", "below"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(copies, "a.yaml", "below"), 0o700))
 	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
 	_, _, first := restart(t, dir, copies)
 	_, got, said := restart(t, dir, copies)
@@ -157,13 +142,9 @@ func TestFolderCopiesFollow(t *testing.T) {
 	// A link is not followed, and what another program left is replaced.
 	outside := filepath.Join(t.TempDir(), "outside")
 	write(t, outside, fmt.Sprintf(ingressYAML, "evil", "evil.test"))
-	if err := os.Symlink(outside, filepath.Join(copies, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(outside, filepath.Join(copies, "a.yaml")))
 	f, got, _ := restart(t, dir, copies)
-	if got != "a.test" {
-		t.Fatalf("served %q", got)
-	}
+	require.Equal(t, "a.test", got)
 	start(t, f)
 	copied := func(want string) func() bool {
 		return func() bool {
@@ -182,9 +163,7 @@ func TestFolderCopiesFollow(t *testing.T) {
 	if text, err := os.ReadFile(outside); err != nil || !strings.Contains(string(text), "evil.test") {
 		t.Errorf("the file behind a link was written: %s %v", text, err)
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(path))
 	eventually(t, "the copy is deleted", func() bool {
 		_, err := os.Lstat(filepath.Join(copies, "a.yaml"))
 		return errors.Is(err, os.ErrNotExist)
@@ -200,51 +179,38 @@ func TestFolderAwayAtARestart(t *testing.T) {
 	}
 	fill := func() {
 		t.Helper()
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(dir, 0o700))
 		write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
 	}
 	fill()
 	if _, got, said := restart(t, dir, copies); got != "a.test" || said != "" {
 		t.Fatal(got, said)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.RemoveAll(dir))
 	f, got, said := restart(t, dir, copies)
-	if want := dir + ": no such file or directory; all that was read before stays in use"; got != "a.test" || said != want {
-		t.Fatalf("served %q, said %q, want %q", got, said, want)
-	}
+	require.Equal(t, "a.test", got)
+	require.Equal(t, dir+": no such file or directory; all that was read before stays in use", said)
 	start(t, f) // it waits for the folder
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	eventually(t, "the empty folder is told", func() bool { return strings.Contains(errorsOf(f, dir), "the folder is empty") })
 	if _, got, _ := restart(t, dir, copies); got != "a.test" {
 		t.Fatalf("an empty folder: served %q", got)
 	}
 	fill()
 	eventually(t, "the folder is back", func() bool { return len(f.Errors()) == 0 })
-	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "a.yaml")))
 	eventually(t, "the copy of a file that was deleted before our eyes is gone", func() bool {
 		left, err := os.ReadDir(copies)
 		return err == nil && len(left) == 0
 	})
-	if errs := f.Errors(); len(errs) > 0 {
-		t.Error(errs)
-	}
+	require.Empty(t, f.Errors())
 
 	fill()
 	if _, got, _ := restart(t, dir, copies); got != "a.test" {
 		t.Fatalf("served %q", got)
 	}
 	write(t, filepath.Join(dir, "none.yaml"), "")
-	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "a.yaml")))
 	if _, got, said := restart(t, dir, copies); got != "" || said != "" {
 		t.Errorf("a folder that was emptied: served %q, said %q", got, said)
 	}
@@ -253,16 +219,10 @@ func TestFolderAwayAtARestart(t *testing.T) {
 // TestFolderReplacedByAnEmptyOne: the volume of a mount point goes while it is read.
 func TestFolderReplacedByAnEmptyOne(t *testing.T) {
 	dir, f, w, log := followed(t, map[string]string{"a.yaml": fmt.Sprintf(ingressYAML, "a", "a.test")})
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(dir, dir+".old"))
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	eventually(t, "it is told", func() bool { return strings.Contains(errorsOf(f, dir), "the folder is empty") })
-	if w.Snapshot().GetSingle("a.test") == nil {
-		t.Error("the objects went")
-	}
+	require.NotNil(t, w.Snapshot().GetSingle("a.test"), "the objects went")
 	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
 	eventually(t, "the new folder is followed", func() bool { return w.Snapshot().GetSingle("b.test") != nil && len(f.Errors()) == 0 })
 	eventually(t, "what it does not have is deleted", func() bool { return w.Snapshot().GetSingle("a.test") == nil })
@@ -276,12 +236,8 @@ func TestFolderLeftOut(t *testing.T) {
 		host, _, _ := strings.Cut(name, ".")
 		write(t, filepath.Join(dir, name), fmt.Sprintf(ingressYAML, host, host+".test"))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(dir, "sub.yaml"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub.yaml"), 0o700))
 	const why = ": it is no regular file; manifests in folders below are not read; no earlier version of it is known: none of it is in use"
 	if _, got, said := restart(t, dir, ""); got != "good.test upper.test" || said != "pipe.yaml"+why+"\nsub.yaml"+why {
 		t.Errorf("served %q, said %q", got, said)
@@ -313,9 +269,8 @@ func TestFolderKinds(t *testing.T) {
 			if want != "" {
 				want = "all.yaml:9: " + kind + " default/x and 1 more: " + want + rest
 			}
-			if got != "good.test" || said != want {
-				t.Errorf("served %q, said %q, want %q", got, said, want)
-			}
+			require.Equal(t, "good.test", got)
+			require.Equal(t, want, said)
 		})
 	}
 	dir := t.TempDir()
@@ -333,9 +288,7 @@ func TestWaitForKnownIsInTheSnapshots(t *testing.T) {
 		file := filepath.Join(dir, "a.yaml")
 		write(t, file, "broken: true\n")
 		f, err := k8swatch.NewFolder(dir, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var all []*k8swatch.Watcher
 		var stops []func()
 		for _, gvr := range []schema.GroupVersionResource{services, ingresses, ingresses} {
@@ -346,19 +299,13 @@ func TestWaitForKnownIsInTheSnapshots(t *testing.T) {
 		}
 		write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
 		stops = append(stops, start(t, f))
-		if err := f.WaitForKnown(soon(t)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, f.WaitForKnown(soon(t)))
 		for _, w := range all[1:] {
-			if n := w.Snapshot().Len(); n != 1 {
-				t.Fatalf("%d objects, want that of the mended file", n)
-			}
+			require.Equal(t, 1, w.Snapshot().Len())
 		}
 		for _, stop := range stops {
 			stop()
 		}
-		if err := f.WaitForKnown(soon(t)); err != nil {
-			t.Errorf("watchers that ended are waited for: %v", err)
-		}
+		require.NoError(t, f.WaitForKnown(soon(t)), "watchers that ended are waited for")
 	}
 }

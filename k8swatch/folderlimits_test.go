@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/k8swatch"
 )
 
@@ -17,22 +19,16 @@ func TestFolderLimits(t *testing.T) {
 	write(t, filepath.Join(dir, "object.yaml"), large)
 	write(t, filepath.Join(dir, "file.yaml"), large+large)
 	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{MaxFile: 5 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const unused = "; no earlier version of it is known: none of it is in use"
 	want := []string{
 		"file.yaml: it has more than 5242880 bytes (FolderOptions.MaxFile)" + unused,
 		"object.yaml:1: Ingress: it has 3145841 bytes as JSON, more than the 3145728 of one object" + unused,
 	}
 	got := folder.Errors()
-	if len(got) != len(want) {
-		t.Fatal(got)
-	}
+	require.Len(t, got, len(want))
 	for i, err := range got {
-		if !strings.HasSuffix(err.Error(), want[i]) {
-			t.Errorf("%v, want %s", err, want[i])
-		}
+		require.True(t, strings.HasSuffix(err.Error(), want[i]), "%v, want %s", err, want[i])
 	}
 	if _, err := k8swatch.ParseManifests("x.yaml", []byte(large)); err == nil {
 		t.Error("an object beyond the bound was taken")

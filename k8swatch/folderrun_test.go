@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestFolderReplacedWhileItIsRead: a file that is not there because its folder is
@@ -17,20 +19,12 @@ func TestFolderReplacedWhileItIsRead(t *testing.T) {
 	path := func(n int) string { return filepath.Join(top, fmt.Sprint(n)) }
 	text := []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a}\n")
 	for n := range replacements {
-		if err := os.Mkdir(path(n), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(path(n), "a.yaml"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(path(n), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(path(n), "a.yaml"), text, 0o600))
 	}
-	if err := os.Rename(path(0), dir); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(path(0), dir))
 	f, err := NewFolder(dir, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	replaced := make(chan error, 1)
 	go func() {
 		for n := range replacements - 1 {
@@ -49,14 +43,11 @@ func TestFolderReplacedWhileItIsRead(t *testing.T) {
 	name := filepath.Join(dir, "a.yaml")
 	for {
 		_ = f.look(true)
-		if f.files[name] == nil || len(f.files[name].good) != 1 {
-			t.Fatalf("taken for deleted: %v, %v", f.files, f.Errors())
-		}
+		require.NotNil(t, f.files[name], "taken for deleted")
+		require.Len(t, f.files[name].good, 1, "taken for deleted")
 		select {
 		case err := <-replaced:
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return
 		default:
 		}

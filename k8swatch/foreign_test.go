@@ -3,6 +3,7 @@ package k8swatch_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -42,18 +43,14 @@ func TestForeignSourceAnnotation(t *testing.T) {
 	t.Run("fetched", func(t *testing.T) {
 		src := k8swatchtest.NewSource(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", Annotations: lie}})
 		cached, err := k8swatch.NewCached[*corev1.Secret](src, secrets, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		start(t, cached)
 		if _, err := cached.WaitForSync(soon(t)); err != nil {
 			t.Fatal(err)
 		}
 		honest(t, cached.Metadata().ByName("ns", "a"))
 		got, err := cached.List(soon(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		honest(t, got[0])
 	})
 }

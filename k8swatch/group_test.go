@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,17 +32,11 @@ func TestGroup(t *testing.T) {
 			OnChange:       rec.onChange,
 			OnSyncComplete: func(n int) { count = n },
 		})
-		if err := g.Add(in, svc); err != nil {
-			t.Fatal(err)
-		}
-		if err := k8swatch.NewGroup(nil).Add(in); !errors.Is(err, k8swatch.ErrInGroup) {
-			t.Errorf("added twice: %v", err)
-		}
+		require.NoError(t, g.Add(in, svc))
+		require.ErrorIs(t, k8swatch.NewGroup(nil).Add(in), k8swatch.ErrInGroup, "added twice")
 		start(t, g)
 		synctest.Wait()
-		if err := g.Add(mustNew(t, src, ingresses, nil)); !errors.Is(err, k8swatch.ErrGroupRunning) {
-			t.Errorf("added while running: %v", err)
-		}
+		require.ErrorIs(t, g.Add(mustNew(t, src, ingresses, nil)), k8swatch.ErrGroupRunning, "added while running")
 		if _, err := g.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrForbidden) {
 			t.Errorf("WaitForSync: %v", err)
 		}
@@ -58,9 +53,8 @@ func TestGroup(t *testing.T) {
 			t.Fatalf("%d, %v", n, err)
 		}
 		synctest.Wait()
-		if count != 3 || len(rec.all()) != 0 {
-			t.Errorf("after the sync: count %d, calls %v", count, rec.all())
-		}
+		require.Equal(t, 3, count)
+		require.Empty(t, rec.all())
 		src.Apply(ingress("a", "3"))
 		synctest.Wait()
 		src.Apply(service("a", "3"))
@@ -75,9 +69,7 @@ func TestGroup(t *testing.T) {
 		if snap.Of(in).Len() != 2 || snap.Resource(services).Len() != 3 || snap.Revision() != 6 || snap.Resource(routes) != nil {
 			t.Errorf("snapshot %d, %d at %d", snap.Of(in).Len(), snap.Of(svc).Len(), snap.Revision())
 		}
-		if s := g.States()[services]; s.Phase != k8swatch.PhaseSynced {
-			t.Errorf("state %+v", s)
-		}
+		require.Equal(t, k8swatch.PhaseSynced, g.States()[services].Phase)
 	})
 }
 
@@ -87,9 +79,7 @@ func TestGroupSnapshotIsOneInstant(t *testing.T) {
 	src := k8swatchtest.NewSource()
 	in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
 	g := k8swatch.NewGroup(nil)
-	if err := g.Add(in, svc); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.Add(in, svc))
 	start(t, g)
 	synced(t, g, 0)
 	const n = 200
@@ -121,9 +111,7 @@ func TestGroupStatesOfOneResource(t *testing.T) {
 		for _, order := range [][2]*k8swatchtest.Source{{good, bad}, {bad, good}} {
 			g := k8swatch.NewGroup(nil)
 			for i, src := range order {
-				if err := g.Add(mustNew(t, src, ingresses, &k8swatch.Options{Namespace: string(rune('a' + i))})); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, g.Add(mustNew(t, src, ingresses, &k8swatch.Options{Namespace: string(rune('a' + i))})))
 			}
 			stop := start(t, g)
 			synctest.Wait()
@@ -139,9 +127,7 @@ func TestGroupStatesOfOneResource(t *testing.T) {
 				if order[i] == bad {
 					want = k8swatch.PhaseForbidden
 				}
-				if got := w.State().Phase; got != want {
-					t.Errorf("watcher %d is %s, want %s", i, got, want)
-				}
+				require.Equal(t, want, w.State().Phase, "watcher %d", i)
 			}
 			stop()
 		}
@@ -155,9 +141,7 @@ func TestGroupErrorIsOfTheFirst(t *testing.T) {
 			src := k8swatchtest.NewSource()
 			src.Partition()
 			g := k8swatch.NewGroup(nil)
-			if err := g.Add(mustNew(t, src, services, nil), mustNew(t, src, ingresses, nil), mustNew(t, src, secrets, nil)); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, g.Add(mustNew(t, src, services, nil), mustNew(t, src, ingresses, nil), mustNew(t, src, secrets, nil)))
 			start(t, g)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,13 +26,9 @@ func (m memory) ListWatch(gvr schema.GroupVersionResource, namespace string, twe
 func TestGroupLosesNoChangeAtSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, err := New(memory{memapi.New()}, corev1.SchemeGroupVersion.WithResource("services"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		g := NewGroup(nil)
-		if err := g.Add(w); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Add(w))
 		g.unsynced = 1
 		synced := make(chan error, 1)
 		go func() { _, err := g.WaitForSync(context.Background()); synced <- err }()
@@ -43,8 +40,6 @@ func TestGroupLosesNoChangeAtSync(t *testing.T) {
 		default:
 		}
 		g.initially(0)
-		if err := <-synced; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-synced)
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 )
@@ -33,8 +35,6 @@ func TestHeldChanges(t *testing.T) {
 	}
 	used := int64(heap() - before)
 	t.Logf("%d calls hold %d KB", len(rec.all()), used>>10)
-	if used > 64<<20 {
-		t.Errorf("%d calls hold %d MB", len(rec.all()), used>>20)
-	}
+	require.LessOrEqual(t, used, int64(64<<20), "%d calls hold %d MB", len(rec.all()), used>>20)
 	runtime.KeepAlive(&rec)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -69,12 +70,8 @@ func synced(t testing.TB, w interface {
 }, want int) {
 	t.Helper()
 	n, err := w.WaitForSync(soon(t))
-	if err != nil {
-		t.Fatalf("WaitForSync: %v", err)
-	}
-	if n != want {
-		t.Fatalf("WaitForSync: %d objects, want %d", n, want)
-	}
+	require.NoError(t, err)
+	require.Equal(t, want, n)
 }
 
 // eventually polls a condition that no channel tells of.
@@ -103,9 +100,7 @@ func names[T k8swatch.Object](objs []T) string {
 func mustNew(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.Options) *k8swatch.Watcher {
 	t.Helper()
 	w, err := k8swatch.New(src, gvr, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return w
 }
 

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/client-go/tools/cache"
@@ -75,25 +76,17 @@ func heap() int64 {
 func decodedIngress(t testing.TB, i int) *networkingv1.Ingress {
 	t.Helper()
 	data, err := bigIngress(i).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	obj := &networkingv1.Ingress{}
-	if err := obj.Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, obj.Unmarshal(data))
 	return obj
 }
 
 func decodedSlice(t testing.TB, i int) *discoveryv1.EndpointSlice {
 	t.Helper()
 	data, err := bigSlice(i).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	obj := &discoveryv1.EndpointSlice{}
-	if err := obj.Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, obj.Unmarshal(data))
 	return obj
 }

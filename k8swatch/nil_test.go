@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -94,9 +95,7 @@ func TestNilAndZero(t *testing.T) {
 				}()
 				err = tt.do()
 			}()
-			if err == nil || err.Error() != tt.want {
-				t.Errorf("got %v, want %s", err, tt.want)
-			}
+			require.EqualError(t, err, tt.want)
 		})
 	}
 }
@@ -104,8 +103,6 @@ func TestNilAndZero(t *testing.T) {
 func mustGroup(t *testing.T, src k8swatch.Source) *k8swatch.Group {
 	t.Helper()
 	g := k8swatch.NewGroup(nil)
-	if err := g.Add(mustNew(t, src, ingresses, nil)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.Add(mustNew(t, src, ingresses, nil)))
 	return g
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -14,9 +15,7 @@ import (
 // TestOptionsAreChecked: each wrong option is named, with the form that is wanted.
 func TestOptionsAreChecked(t *testing.T) {
 	folder, err := k8swatch.NewFolder(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	leases := fake.NewClientset().CoordinationV1()
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	watch := func(o k8swatch.Options) error { _, err := k8swatch.New(folder, pods, &o); return err }
@@ -45,8 +44,6 @@ func TestOptionsAreChecked(t *testing.T) {
 		`k8swatch: FolderOptions.MaxFile -1: want 0 or more bytes`:                                                                                          badBound,
 		`k8swatch: ClusterOptions.Kubeconfig "/no/such": want a file that says how to reach a cluster: stat /no/such: no such file or directory`:            noCluster,
 	} {
-		if err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		require.EqualError(t, err, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,19 +110,15 @@ func TestPages(t *testing.T) {
 				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true, Logger: quiet, IgnoreFields: []string{"spec.rules[0]"}})
 				start(t, w)
 				synced(t, w, 1199)
-				if got := src.requests(); got != tt.want {
-					t.Errorf("requests %q, want %q", got, tt.want)
-				}
+				require.Equal(t, tt.want, src.requests(), "requests")
 				var stored []string
 				for i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).All() {
 					stored = append(stored, i.Name)
-					if len(i.Spec.Rules) != 1 || i.Spec.Rules[0].Host != "b.test" {
-						t.Fatalf("stored %+v", i.Spec.Rules)
-					}
+					require.Len(t, i.Spec.Rules, 1)
+					require.Equal(t, "b.test", i.Spec.Rules[0].Host)
 				}
-				if !slices.Equal(stored, all) || w.State().Refused != 1 {
-					t.Errorf("%d stored, state %+v", len(stored), w.State())
-				}
+				require.True(t, slices.Equal(stored, all), "%d stored, state %+v", len(stored), w.State())
+				require.Equal(t, 1, w.State().Refused, "%d stored", len(stored))
 			})
 		})
 	}
@@ -141,17 +138,11 @@ func TestRunWaits(t *testing.T) {
 					go func() { done <- w.Run(ctx) }()
 					<-src.entered
 					cancel()
-					if err := <-done; err != nil {
-						t.Fatal(err)
-					}
-					if n := src.underWay(); n != 0 {
-						t.Fatalf("%d requests are under way", n)
-					}
+					require.NoError(t, <-done)
+					require.Zero(t, src.underWay())
 					made := src.made()
 					synctest.Wait()
-					if src.made() != made {
-						t.Fatal("a request was made after Run")
-					}
+					require.Equal(t, made, src.made(), "a request was made after Run")
 				}
 			})
 		})
@@ -210,9 +201,7 @@ func TestRunEndsAWatchThatIgnoresItsContext(t *testing.T) {
 		stop := start(t, w)
 		synctest.Wait()
 		stop()
-		if !src.events.IsStopped() {
-			t.Error("the watch was not stopped")
-		}
+		require.True(t, src.events.IsStopped(), "the watch was not stopped")
 	})
 }
 
@@ -235,14 +224,11 @@ func TestTooManyKeys(t *testing.T) {
 		})
 		stop := start(t, w)
 		synced(t, w, 1)
-		if s := w.State(); s.Refused != 1 || len(w.Snapshot().Get("h39", "")) != 1 {
-			t.Errorf("state %+v", s)
-		}
+		require.Equal(t, 1, w.State().Refused)
+		require.Len(t, w.Snapshot().Get("h39", ""), 1)
 		stop()
 		for _, want := range []string{"object=a/big", "40 values", "spec.tls[*].secretName", "1600 index keys"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("%q is not in the log:\n%s", want, log.String())
-			}
+			require.Contains(t, log.String(), want)
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -37,14 +38,10 @@ func TestIgnoreAPosition(t *testing.T) {
 				}
 				return all
 			}
-			if got := hosts(); got != "b.test c.test " {
-				t.Errorf("listed: %q", got)
-			}
+			require.Equal(t, "b.test c.test ", hosts(), "listed")
 			src.Apply(ingress("shop", "web", "d.test", "e.test", "f.test"))
 			eventually(t, "the change is stored", func() bool { return w.Snapshot().Revision() == 2 })
-			if got := hosts(); got != "e.test f.test " {
-				t.Errorf("watched: %q", got)
-			}
+			require.Equal(t, "e.test f.test ", hosts(), "watched")
 		})
 	}
 }
@@ -59,9 +56,7 @@ func TestIgnoreFieldsThatAreNeeded(t *testing.T) {
 			gvr = routes
 		}
 		_, err := k8swatch.New(k8swatchtest.NewSource(), gvr, &k8swatch.Options{IgnoreFields: []string{tt.path}})
-		if err == nil || !strings.Contains(err.Error(), "the watcher needs this field") {
-			t.Errorf("%s: %v", tt.path, err)
-		}
+		require.ErrorContains(t, err, "the watcher needs this field", "%s", tt.path)
 	}
 	if _, err := k8swatch.New(k8swatchtest.NewSource(), routes, &k8swatch.Options{IgnoreFields: []string{"metadata.labels", "spec.*"}}); err != nil {
 		t.Error(err)
@@ -78,17 +73,13 @@ func TestOnErrorMayAskTheFolder(t *testing.T) {
 			counts <- len(f.Errors())
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	folder.Store(f)
 	start(t, f)
 	write(t, filepath.Join(dir, "a.yaml"), "kind: [\n")
 	select {
 	case n := <-counts:
-		if n != 1 {
-			t.Errorf("%d errors while one is told", n)
-		}
+		require.Equal(t, 1, n)
 	case <-soon(t).Done():
 		t.Fatal("no error, or a deadlock")
 	}
@@ -96,9 +87,7 @@ func TestOnErrorMayAskTheFolder(t *testing.T) {
 	write(t, filepath.Join(dir, "c.yaml"), fmt.Sprintf(ingressYAML, "web", "a.test"))
 	select {
 	case n := <-counts:
-		if n != 2 {
-			t.Errorf("%d errors while the conflict is told", n)
-		}
+		require.Equal(t, 2, n)
 	case <-soon(t).Done():
 		t.Fatal("no conflict, or a deadlock")
 	}
@@ -117,22 +106,16 @@ func TestFolderThatIsReplaced(t *testing.T) {
 	write(t, filepath.Join(dir, "broken.yaml"), "kind: [\n")
 	var log errorLog
 	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, w)
 	start(t, f)
 	synced(t, w, 1)
 	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", "early.test"))
 	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("early.test") != nil })
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(dir, dir+".old"))
 	eventually(t, "the loss is told", func() bool { return log.len() > 1 })
-	if w.Snapshot().Len() != 1 {
-		t.Error("a folder that is away took its objects with it")
-	}
+	require.Equal(t, 1, w.Snapshot().Len(), "a folder that is away took its objects with it")
 	create("b.test")
 	eventually(t, "the new folder is followed", func() bool { return w.Snapshot().GetSingle("b.test") != nil })
 	eventually(t, "errors of files that are not in it are gone", func() bool { return len(f.Errors()) == 0 })
@@ -165,9 +148,7 @@ func TestOnLeaderInOrder(t *testing.T) {
 				calls.Add(-1)
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
@@ -181,11 +162,8 @@ func TestOnLeaderInOrder(t *testing.T) {
 		<-done
 		mu.Lock()
 		defer mu.Unlock()
-		if most.Load() != 1 {
-			t.Errorf("%d calls at once", most.Load())
-		}
-		if strings.Join(seen, " ") != "a b c" || calls.Load() != 0 {
-			t.Errorf("seen %q, %d calls under way after Run", seen, calls.Load())
-		}
+		require.Equal(t, int32(1), most.Load())
+		require.Equal(t, "a b c", strings.Join(seen, " "), "seen")
+		require.Zero(t, calls.Load(), "seen")
 	})
 }

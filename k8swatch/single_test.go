@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,9 +32,7 @@ func secret(namespace, name, password string) *corev1.Secret {
 func mustSingle[T k8swatch.Object](t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.SingleOptions[T]) *k8swatch.Single[T] {
 	t.Helper()
 	s, err := k8swatch.NewSingle(src, gvr, "shop", "main", opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return s
 }
 
@@ -68,9 +67,7 @@ func (r *told[T]) onChange(_ context.Context, c k8swatch.SingleChange[T]) error 
 func (r *told[T]) expect(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if got := strings.Join(r.lines, ", "); got != strings.Join(want, ", ") {
-		t.Errorf("told %q, want %q", got, strings.Join(want, ", "))
-	}
+	require.Equal(t, strings.Join(want, ", "), strings.Join(r.lines, ", "), "told")
 	r.lines = nil
 }
 
@@ -104,16 +101,12 @@ func TestSingle(t *testing.T) {
 		if got, ok := s.Get(); !ok || password(got) != "four" {
 			t.Errorf("Get: %v, %v", got, ok)
 		}
-		if time.Since(begun) != 0 {
-			t.Errorf("it took %s", time.Since(begun))
-		}
+		require.Zero(t, time.Since(begun), "it took")
 		if st := s.State(); st.Phase != k8swatch.PhaseSynced || st.Objects != 1 {
 			t.Errorf("state %+v", st)
 		}
 		stop()
-		if err := s.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.ErrorIs(t, s.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }
 
@@ -328,9 +321,8 @@ func TestNewSingleRefuses(t *testing.T) {
 		{badPath, `no field "spec"`},
 	} {
 		var option *k8swatch.OptionError
-		if !errors.As(tt.err, &option) || !strings.Contains(tt.err.Error(), tt.want) {
-			t.Errorf("got %v, want %q", tt.err, tt.want)
-		}
+		require.ErrorAs(t, tt.err, &option)
+		require.Contains(t, tt.err.Error(), tt.want)
 	}
 }
 

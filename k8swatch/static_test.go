@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	yamlnode "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,23 +21,17 @@ func staticService(namespace, name string) *corev1.Service {
 
 func TestStaticIsWatchedLikeACluster(t *testing.T) {
 	src, err := k8swatch.NewStatic(staticService("shop", "b"), staticService("shop", "a"), staticService("blog", "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	w, err := k8swatch.New(src, corev1.SchemeGroupVersion.WithResource("services"), &k8swatch.Options{Namespace: "shop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	done := make(chan error)
 	go func() { done <- w.Run(ctx) }()
 	if n, err := w.WaitForSync(ctx); n != 2 || err != nil {
 		t.Fatalf("%d, %v", n, err)
 	}
 	stop()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, <-done)
 	var names []string
 	for _, s := range k8swatch.Read[*corev1.Service](w.Snapshot()).List() {
 		if s.UID == "" || s.ResourceVersion == "" || s.Kind != "Service" {
@@ -44,9 +39,7 @@ func TestStaticIsWatchedLikeACluster(t *testing.T) {
 		}
 		names = append(names, s.Name)
 	}
-	if fmt.Sprint(names) != "[a b]" {
-		t.Errorf("%v", names)
-	}
+	require.Equal(t, "[a b]", fmt.Sprint(names))
 	if got := src.Objects(); len(got) != 3 || got[0].GetName() != "b" {
 		t.Errorf("%v", got)
 	}
@@ -55,29 +48,20 @@ func TestStaticIsWatchedLikeACluster(t *testing.T) {
 // TestStaticIdentity: who sorts by uid gets one order, whatever was given first.
 func TestStaticIdentity(t *testing.T) {
 	one, err := k8swatch.NewStatic(staticService("shop", "a"), staticService("shop", "b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	two, err := k8swatch.NewStatic(staticService("shop", "b"), staticService("shop", "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if one.Objects()[0].GetUID() != two.Objects()[1].GetUID() || one.Objects()[0].GetUID() == one.Objects()[1].GetUID() {
-		t.Error("a uid depends on more than kind and name")
-	}
+	require.NoError(t, err)
+	require.Equal(t, two.Objects()[1].GetUID(), one.Objects()[0].GetUID(), "a uid depends on more than kind and name")
+	require.NotEqual(t, one.Objects()[1].GetUID(), one.Objects()[0].GetUID(), "a uid depends on more than kind and name")
 }
 
 func TestStaticRefuses(t *testing.T) {
 	named, err := k8swatch.ParseManifests("web.yaml", []byte("apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: shop}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = k8swatch.NewStatic(staticService("shop", "a"), staticService("shop", ""), nil, named[0], &metav1.Status{})
 	for _, want := range []string{"object 1: a Service without a name", "object 2 is nil",
 		"web.yaml:1: Service shop/a is defined at object 0 already", "object 4"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
-		}
+		require.ErrorContains(t, err, want)
 	}
 }
 
@@ -105,9 +89,7 @@ fixtures:
     metadata: {name: d}
 `
 	var root yamlnode.Node
-	if err := yamlnode.Unmarshal([]byte(file), &root); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yamlnode.Unmarshal([]byte(file), &root))
 	fixtures := root.Content[0].Content[5]
 	var got strings.Builder
 	for _, node := range fixtures.Content {
@@ -124,9 +106,7 @@ c.yaml:14: Service: unknown field "spec.portz"
 c.yaml:16: data.k: the value is not base64
 c.yaml:19: not YAML: key "kind" already set in map
 `
-	if got.String() != want {
-		t.Errorf("got\n%swant\n%s", got.String(), want)
-	}
+	require.Equal(t, want, got.String(), "got\n")
 }
 
 // TestDecodeManifestIsBounded: aliases of aliases grow without end.
@@ -136,9 +116,7 @@ func TestDecodeManifestIsBounded(t *testing.T) {
 		file += fmt.Sprintf("a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 10), ", "))
 	}
 	var root yamlnode.Node
-	if err := yamlnode.Unmarshal([]byte(file), &root); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yamlnode.Unmarshal([]byte(file), &root))
 	if _, err := k8swatch.DecodeManifest("c.yaml", &root); err == nil || !strings.Contains(err.Error(), "more than") {
 		t.Errorf("%v", err)
 	}

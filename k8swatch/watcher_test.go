@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,32 +66,21 @@ func TestWatchTyped(t *testing.T) {
 		{[]string{"c.test"}, ""},
 		{[]string{"a.test", "too", "many"}, ""},
 	} {
-		if got := names(r.Get(tt.keys...)); got != tt.want {
-			t.Errorf("Get(%q) = %q, want %q", tt.keys, got, tt.want)
-		}
+		require.Equal(t, tt.want, names(r.Get(tt.keys...)), "Get(%q)", tt.keys)
 	}
-	if got := r.GetSingle("c.test"); got != nil {
-		t.Errorf("GetSingle of nothing = %v", got)
-	}
-	if kind := r.GetSingle("a.test").Kind; kind != "Ingress" {
-		t.Errorf("Kind = %q", kind)
-	}
+	require.Nil(t, r.GetSingle("c.test"), "GetSingle of nothing")
+	require.Equal(t, "Ingress", r.GetSingle("a.test").Kind)
 
 	// The object moves from one key to another, alone.
 	src.Apply(ingress("shop", "a", "c.test"))
 	eventually(t, "the move is stored", func() bool { return w.Snapshot().GetSingle("c.test") != nil })
 	after := k8swatch.Read[*networkingv1.Ingress](w.Snapshot())
-	if got := names(after.Get("b.test")); got != "shop/b " {
-		t.Errorf("b.test after the move: %q", got)
-	}
-	if got := names(r.Get("b.test")); got != "shop/a shop/b " {
-		t.Errorf("the snapshot from before changed: %q", got)
-	}
+	require.Equal(t, "shop/b ", names(after.Get("b.test")), "b.test after the move")
+	require.Equal(t, "shop/a shop/b ", names(r.Get("b.test")), "the snapshot from before changed")
 	src.Delete(ingress("shop", "a"))
 	eventually(t, "the deletion is stored", func() bool { return w.Snapshot().Len() == 2 })
-	if w.Snapshot().ByName("shop", "a") != nil || w.Snapshot().Revision() != before.Revision()+2 {
-		t.Errorf("after the deletion: %v at %d", names(w.Snapshot().List()), w.Snapshot().Revision())
-	}
+	require.Nil(t, w.Snapshot().ByName("shop", "a"), "after the deletion: %v at", names(w.Snapshot().List()))
+	require.Equal(t, before.Revision()+2, w.Snapshot().Revision(), "after the deletion: %v at", names(w.Snapshot().List()))
 }
 
 func TestWatchUnstructured(t *testing.T) {
@@ -108,9 +98,7 @@ func TestWatchUnstructured(t *testing.T) {
 	if got == nil || got.Object["status"] != nil || got.GetManagedFields() != nil || len(got.GetAnnotations()) != 1 {
 		t.Fatalf("stored %v", got)
 	}
-	if route.Object["status"] == nil {
-		t.Error("the caller's object was trimmed")
-	}
+	require.NotNil(t, route.Object["status"], "the caller's object was trimmed")
 }
 
 func TestTrimTyped(t *testing.T) {
@@ -146,9 +134,7 @@ func TestSelectors(t *testing.T) {
 		w := mustNew(t, src, ingresses, &tt.opts)
 		stop := start(t, w)
 		synced(t, w, strings.Count(tt.want, " "))
-		if got := names(w.Snapshot().List()); got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.opts, got, tt.want)
-		}
+		require.Equal(t, tt.want, names(w.Snapshot().List()), "%+v", tt.opts)
 		stop()
 	}
 }
@@ -214,12 +200,8 @@ func TestOnChangeDuringSync(t *testing.T) {
 		start(t, w)
 		elapse(time.Second)
 		synctest.Wait()
-		if want := (k8swatch.Changes{Created: 2, InitialSync: true, To: 1}); numbers(got) != numbers(want) {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-		if strings.Join(order, " ") != "change sync" {
-			t.Errorf("order %v", order)
-		}
+		require.Equal(t, numbers((k8swatch.Changes{Created: 2, InitialSync: true, To: 1})), numbers(got))
+		require.Equal(t, "change sync", strings.Join(order, " "))
 	})
 }
 
@@ -284,9 +266,7 @@ func TestRedelivery(t *testing.T) {
 			t.Errorf("calls %+v", calls)
 		}
 		for _, want := range []string{"not now", "neither now", "in=200ms", "in=400ms"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("%q is not in the log:\n%s", want, log.String())
-			}
+			require.Contains(t, log.String(), want)
 		}
 	})
 }
@@ -316,12 +296,9 @@ func TestRecreatedWhileAway(t *testing.T) {
 			elapse(10 * time.Millisecond)
 			synctest.Wait()
 		}
-		if away := time.Since(restored); away > 3*time.Second {
-			t.Errorf("noticed %s after the return", away)
-		}
-		if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2}); len(rec.all()) != 1 || numbers(rec.all()[0]) != numbers(want) {
-			t.Errorf("got %+v, want %+v", rec.all(), want)
-		}
+		require.LessOrEqual(t, time.Since(restored), 3*time.Second, "noticed")
+		require.Len(t, rec.all(), 1)
+		require.Equal(t, numbers((k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2})), numbers(rec.all()[0]))
 		if s := w.State(); s.Phase != k8swatch.PhaseSynced || !s.StaleSince.IsZero() || s.Err != nil {
 			t.Errorf("after the return: %+v", s)
 		}
@@ -349,9 +326,7 @@ func TestForbiddenAndNotInstalled(t *testing.T) {
 				if !errors.As(err, &sync) || !errors.Is(err, tt.want) || sync.Resource != routes || (sync.Verb != "list" && sync.Verb != "watch") {
 					t.Fatalf("WaitForSync: %v", err)
 				}
-				if !strings.Contains(err.Error(), "routes.example.com") {
-					t.Errorf("%q does not name the resource", err)
-				}
+				require.ErrorContains(t, err, "routes.example.com")
 				if s := w.State(); s.Phase != tt.phase || s.Synced {
 					t.Errorf("state %+v", s)
 				}
@@ -388,9 +363,7 @@ func TestWaitForSyncEndsWithContext(t *testing.T) {
 		if _, err := w.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
 			t.Errorf("after Run: %v", err)
 		}
-		if err := w.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.ErrorIs(t, w.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }
 
@@ -410,9 +383,7 @@ func TestBookmarkEaten(t *testing.T) {
 		}
 		src.Apply(ingress("a", "2"))
 		synctest.Wait()
-		if w.Snapshot().Len() != 2 {
-			t.Error("the watch does not go on")
-		}
+		require.Equal(t, 2, w.Snapshot().Len(), "the watch does not go on")
 	})
 }
 
@@ -429,23 +400,18 @@ func TestForceSync(t *testing.T) {
 		start(t, w)
 		w.ForceSync() // nothing is known yet
 		elapse(time.Second)
-		if n := len(rec.all()); n != 0 || count.Load() != 0 {
-			t.Fatalf("%d calls, %d before the sync", n, count.Load())
-		}
+		require.Zero(t, len(rec.all()))
+		require.Zero(t, count.Load())
 		before := w.Snapshot()
 		w.ForceSync()
 		synctest.Wait()
 		if calls := rec.all(); len(calls) != 1 || numbers(calls[0]) != [6]int{4: 1, 5: 1} || calls[0].Snapshot.Of(w).Len() != 1 || calls[0].Snapshot.Revision() != 1 || len(calls[0].Objects)+calls[0].More != 0 {
 			t.Errorf("nothing changed: %+v", calls)
 		}
-		if w.Snapshot().Revision() != before.Revision() {
-			t.Error("a list without news made a revision")
-		}
+		require.Equal(t, before.Revision(), w.Snapshot().Revision(), "a list without news made a revision")
 		src.Apply(ingress("a", "2"))
 		elapse(time.Second)
-		if n := len(rec.all()); n != 1 {
-			t.Errorf("%d calls while they are held", n)
-		}
+		require.Equal(t, 1, len(rec.all()))
 		src.Partition() // it waits for no answer
 		w.ForceSync()
 		synctest.Wait()
@@ -455,9 +421,7 @@ func TestForceSync(t *testing.T) {
 		src.Restore()
 		src.Apply(ingress("a", "3"))
 		elapse(5 * time.Second)
-		if w.Snapshot().Len() != 3 {
-			t.Error("the watch does not go on after ForceSync")
-		}
+		require.Equal(t, 3, w.Snapshot().Len(), "the watch does not go on after ForceSync")
 	})
 }
 
@@ -467,18 +431,14 @@ func TestForceSyncOfOthers(t *testing.T) {
 		src := k8swatchtest.NewSource(ingress("a", "1"), service("a", "1"))
 		var rec recorder
 		g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: rec.onChange})
-		if err := g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)))
 		var told []k8swatch.SingleChange[*networkingv1.Ingress]
 		one, err := k8swatch.NewSingle(src, ingresses, "a", "1", &k8swatch.SingleOptions[*networkingv1.Ingress]{
 			OnChange: func(_ context.Context, c k8swatch.SingleChange[*networkingv1.Ingress]) error {
 				told = append(told, c)
 				return nil
 			}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		start(t, g)
 		stop := start(t, one)
 		synctest.Wait()
@@ -513,8 +473,6 @@ func TestWatchDrops(t *testing.T) {
 			elapse(300 * time.Millisecond)
 		}
 		elapse(5 * time.Second)
-		if n := w.Snapshot().Len(); n != 50 {
-			t.Errorf("%d objects of 50", n)
-		}
+		require.Equal(t, 50, w.Snapshot().Len())
 	})
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -62,9 +64,7 @@ func TestNamesOfVariables(t *testing.T) {
 // unless set otherwise, and takes each for a line.
 func TestLongLineOfMap(t *testing.T) {
 	e, err := templating.Compile(files("a.map", "{{ x }} v\n"), &templating.Options{Vars: map[string]any{"x": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	long := strings.Repeat("a", 16380) // with " v\n" 16383 bytes: what fits
 	for _, tt := range []struct {
 		x  string
@@ -98,14 +98,10 @@ func TestRenderEachIsRender(t *testing.T) {
 			e, err := templating.Compile(files("a.cfg", template, "_r.cfg", "{% n++ %}",
 				"_m.cfg", "{% var count = 0 %}{% macro Next() %}{% count++ %}{{ count }}{% end %}"),
 				&templating.Options{Vars: map[string]any{"x": "", "n": 0, "s": pair{}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			vars := map[string]any{"n": 0, "s": pair{}}
 			got, err := e.RenderEach(t.Context(), "a.cfg", "x", []any{"a", "b", "c"}, vars)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for i, x := range []string{"a", "b", "c"} {
 				vars["x"] = x
 				if want, err := e.Render(t.Context(), "a.cfg", vars); err != nil || got[i] != want {
@@ -118,9 +114,7 @@ func TestRenderEachIsRender(t *testing.T) {
 
 func TestRenderEachWithoutOtherVariables(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{{ x }}"), &templating.Options{Vars: map[string]any{"x": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, items := range [][]any{{"a"}, {"a", "b"}} {
 		if got, err := e.RenderEach(t.Context(), "a.cfg", "x", items, nil); err != nil || len(got) != len(items) {
 			t.Errorf("got %q, %v", got, err)

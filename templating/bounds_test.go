@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/open2b/scriggo/native"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -104,9 +105,8 @@ func checkHostile(t *testing.T, tests []hostile) {
 			doc, _ := tt.doc.(string)
 			e, err := templating.Compile(files("a.cfg", "\n"+tt.template+"{{ n }}"), &templating.Options{Vars: map[string]any{"x": "", "n": 0}})
 			if err != nil {
-				if tt.refused == "" || !strings.Contains(err.Error(), tt.refused) {
-					t.Errorf("got %v, want %q", err, tt.refused)
-				}
+				require.NotEmpty(t, tt.refused)
+				require.ErrorContains(t, err, tt.refused)
 				return
 			}
 			limit := end
@@ -117,12 +117,8 @@ func checkHostile(t *testing.T, tests []hostile) {
 			defer cancel()
 			peak, start := peakOfHeap(), time.Now()
 			_, err = e.Render(ctx, "a.cfg", map[string]any{"x": doc, "n": 35})
-			if took := time.Since(start); took > limit+after {
-				t.Errorf("it took %v", took)
-			}
-			if grew := peak(); grew > most {
-				t.Errorf("the heap grew by %d MiB", grew>>20)
-			}
+			require.LessOrEqual(t, time.Since(start), limit+after, "it took")
+			require.LessOrEqual(t, peak(), uint64(most))
 			var at *templating.Error
 			switch {
 			case tt.refused == "" && errors.Is(err, context.DeadlineExceeded):
@@ -141,18 +137,14 @@ func checkHostile(t *testing.T, tests []hostile) {
 func TestMemoryOfShortLines(t *testing.T) {
 	const most = 16 << 20
 	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ x }}\n{% end %}"), &templating.Options{Vars: map[string]any{"x": 0}, MaxMemory: most, MaxOutput: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	peak := peakOfHeap()
 	_, err = e.Render(t.Context(), "a.cfg", map[string]any{"x": 1 << 60})
 	var at *templating.Error
 	if !errors.As(err, &at) || at.Line == 0 || !errors.Is(err, templating.ErrTooLarge) || !strings.Contains(err.Error(), "more than 16777216 bytes of memory") {
 		t.Errorf("got %v", err)
 	}
-	if grew := peak(); grew > 5*most {
-		t.Errorf("the heap grew by %d MiB", grew>>20)
-	}
+	require.LessOrEqual(t, peak(), uint64(5*most))
 }
 
 // TestLongLineOfValues has a million values, each of which may be the first word.
@@ -160,9 +152,7 @@ func TestLongLineOfValues(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	e, err := templating.Compile(files("a.cfg", "{% for _, i := range seq(300000) %}{{ x }}{% end %}\n{% for _, i := range seq(3) %}{{ x }}{% end %}"), &templating.Options{Vars: map[string]any{"x": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if out, err := e.Render(ctx, "a.cfg", map[string]any{"x": "x"}); err != nil || len(out) != 300004 {
 		t.Errorf("got %d bytes, %v", len(out), err)
 	}
@@ -171,9 +161,7 @@ func TestLongLineOfValues(t *testing.T) {
 // TestItemsTogether renders items one by one, each of which fits.
 func TestItemsTogether(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{% n = 1 %}{{ x }}"), &templating.Options{Vars: map[string]any{"x": "", "n": 0}, MaxOutput: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	item := strings.Repeat("x", 400)
 	if _, err := e.RenderEach(t.Context(), "a.cfg", "x", []any{item, item, item}, map[string]any{"n": 0}); !errors.Is(err, templating.ErrTooLarge) {
 		t.Errorf("got %v", err)
@@ -203,9 +191,7 @@ func TestDeepTemplates(t *testing.T) {
 			if !errors.As(err, &at) || at.Line == 0 || !strings.Contains(at.Message, "only 1000") && !strings.Contains(at.Message, "more than 1000 deep") && !strings.Contains(at.Message, "more than 524288 steps") {
 				t.Errorf("got %.300v", err)
 			}
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("it took %v", took)
-			}
+			require.LessOrEqual(t, time.Since(start), 20*time.Second, "it took")
 		})
 	}
 }
@@ -261,12 +247,9 @@ func TestMemoryOfOthers(t *testing.T) {
 		return "done"
 	}}
 	e, err := templating.Compile(files("haproxy.cfg", "# {{ slow() }}\n"), &templating.Options{Globals: globals, MaxMemory: 32 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "haproxy.cfg", nil)
-	if err != nil || got != "# done\n" {
-		t.Errorf("got %q, %v", got, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, "# done\n", got)
 	runtime.KeepAlive(others)
 }

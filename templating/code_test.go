@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -38,9 +40,8 @@ func TestCompileBounds(t *testing.T) {
 			if err != nil {
 				got = err.Error()
 			}
-			if (tt.refused == "") != (err == nil) || !strings.Contains(got, tt.refused) {
-				t.Errorf("got %.200s, want %q", got, tt.refused)
-			}
+			require.Equal(t, tt.refused == "", err == nil)
+			require.Contains(t, got, tt.refused)
 		})
 	}
 }
@@ -59,8 +60,6 @@ func TestCode(t *testing.T) {
 		for start, end := range templating.Code(text) {
 			got = append(got, text[start:end])
 		}
-		if got := strings.Join(got, "|"); got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
+		require.Equal(t, want, strings.Join(got, "|"), "%s", text)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,9 +50,7 @@ func checkTraced(t *testing.T, e *templating.Engine, entry string, vars map[stri
 	traced, err := e.RenderTraced(t.Context(), entry, vars)
 	switch {
 	case wantErr != nil:
-		if err == nil && len(traced.Refused) == 0 {
-			t.Errorf("traced: %q instead of %v", traced.Text, wantErr)
-		}
+		require.False(t, err == nil && len(traced.Refused) == 0, "traced: %q instead of %v", traced.Text, wantErr)
 	case err != nil || len(traced.Refused) > 0 || traced.Text != want:
 		t.Errorf("traced: %q, %v, %v\ninstead of %q", traced.Text, err, traced.Refused, want)
 	case want != "" && traced.Origin(1).File == "":
@@ -123,9 +122,8 @@ func check(t *testing.T, got string, err error, want, refused string) {
 	var e *templating.Error
 	switch {
 	case refused == "":
-		if err != nil || got != want {
-			t.Errorf("got %q, %v\nwant %q", got, err, want)
-		}
+		require.NoError(t, err)
+		require.Equal(t, want, got)
 	case !errors.As(err, &e) || !strings.Contains(e.Message, refused) || e.Line == 0 || e.Column == 0:
 		t.Errorf("got %q, %v, want an error with %q and a position", got, err, refused)
 	}
@@ -243,9 +241,7 @@ func TestVariablesInMacros(t *testing.T) {
 				"b.cfg", "{{ Body() }}", "c.cfg", "{% macro A() %}{{ n }}{% end %}{{ A() }}{{ Body() }}",
 				"p.cfg", "{{ n }}", "q.cfg", "{% macro Q() %}{{ n }}{% end %}{{ Q() }}"), &templating.Options{
 				Entries: []string{"a.cfg"}, Vars: map[string]any{"n": 0}, Globals: map[string]any{"fixed": []int{7}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if out, err := e.Render(t.Context(), "a.cfg", map[string]any{"n": 7}); err != nil || out != "7" {
 				t.Errorf("got %q, %v", out, err)
 			}
@@ -295,18 +291,12 @@ func TestPositions(t *testing.T) {
 				return e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": 1, "hosts": []host{{}}, "nilHost": nilHost, "obj": obj})
 			}()
 			var e *templating.Error
-			if !errors.As(err, &e) {
-				t.Fatalf("got %v", err)
-			}
+			require.ErrorAs(t, err, &e)
 			if e.File != tt.file || e.Line != tt.line || tt.column > 0 && e.Column != tt.column || !strings.Contains(e.Message, tt.message) {
 				t.Errorf("got %s:%d:%d: %s\nwant %s:%d:%d: %s", e.File, e.Line, e.Column, e.Message, tt.file, tt.line, tt.column, tt.message)
 			}
-			if want := strings.Split(string(fsys[tt.file].Data), "\n")[tt.line-1]; e.Text != want {
-				t.Errorf("text %q, want %q", e.Text, want)
-			}
-			if strings.Contains(tt.message, "EOF-like") && !errors.Is(err, errWrong) {
-				t.Error("the cause is lost")
-			}
+			require.Equal(t, strings.Split(string(fsys[tt.file].Data), "\n")[tt.line-1], e.Text)
+			require.False(t, strings.Contains(tt.message, "EOF-like") && !errors.Is(err, errWrong), "the cause is lost")
 		})
 	}
 }
@@ -320,20 +310,14 @@ func (h *host) Title() string { return strings.ToUpper(h.Name) }
 func TestCompileReportsAllEntries(t *testing.T) {
 	_, err := templating.Compile(files("a.cfg", "{{ x }}", "b.map", "ok", "c.cfg", "{% if %}", "sub/d.cfg", "\"\\{{ 1 }}\n'\\{{ 2 }}'", "_e.cfg", "{{ y }}"), nil)
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		t.Fatalf("got %v", err)
-	}
+	require.True(t, ok, "got %v", err)
 	var got []string
 	for _, err := range joined.Unwrap() {
 		var e *templating.Error
-		if !errors.As(err, &e) {
-			t.Fatalf("%v is no *Error", err)
-		}
+		require.ErrorAs(t, err, &e)
 		got = append(got, fmt.Sprintf("%s:%d", e.File, e.Line))
 	}
-	if want := "a.cfg:1 c.cfg:1 sub/d.cfg:1"; strings.Join(got, " ") != want {
-		t.Errorf("got %v, want %s\n%v", got, want, err)
-	}
+	require.Equal(t, "a.cfg:1 c.cfg:1 sub/d.cfg:1", strings.Join(got, " "))
 	if _, err := templating.Compile(files("a.cfg", ""), &templating.Options{Entries: []string{"b.cfg"}}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing entry: %v", err)
 	}
@@ -366,9 +350,7 @@ func TestOptions(t *testing.T) {
 func TestVariables(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{{ n }} {{ s }} {{ any }}"), &templating.Options{
 		Vars: map[string]any{"n": 0, "s": (*string)(nil), "any": (*fmt.Stringer)(nil)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := "b"
 	tests := []struct {
 		name string
@@ -436,9 +418,7 @@ func TestFunctions(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.expr, func(t *testing.T) {
 			e, err := templating.Compile(files("a.cfg", "{{ "+tt.expr+" }}"), &templating.Options{Vars: map[string]any{"obj": obj}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := e.Render(t.Context(), "a.cfg", map[string]any{"obj": obj})
 			check(t, got, err, tt.want, tt.refused)
 		})

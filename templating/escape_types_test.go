@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -23,9 +25,8 @@ func TestTypes(t *testing.T) {
 		for _, l := range linesWithPlaces {
 			known, knownErr := renderAs(t, l.line, x, x)
 			unknown, unknownErr := renderAs(t, l.line, (*any)(nil), x)
-			if known != unknown || fmt.Sprint(knownErr) != fmt.Sprint(unknownErr) {
-				t.Errorf("%s with %T %v: %q, %v, but as any %q, %v", l.line, x, x, known, knownErr, unknown, unknownErr)
-			}
+			require.Equal(t, unknown, known, "%s with %T %v", l.line, x, x)
+			require.Equal(t, fmt.Sprint(unknownErr), fmt.Sprint(knownErr), "%s with %T %v", l.line, x, x)
 		}
 	}
 }
@@ -36,9 +37,7 @@ func renderAs(t *testing.T, template string, declared, x any) (string, error) {
 		declared = reflect.Zero(v.Type()).Interface()
 	}
 	e, err := templating.Compile(files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": declared}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e.Render(t.Context(), "a.cfg", map[string]any{"x": x})
 }
 
@@ -52,9 +51,7 @@ retry-on {{ x }}{{ N }}{{ M(x, N) }} {{ render "_r.cfg" }} {% show x, render "_r
 {% switch v := A.(type) %}{% case int %}{{ v }}{% case string %}{{ v }}{% end %}{{ A }}{{ A.(int) }}`
 	e, err := templating.Compile(files("haproxy.cfg", templates, "_r.cfg", "{{ x }}{{ N }}", "_m.cfg", "{% macro Other(s string) %}{{ s }}{{ len(s) }}{% end %}"),
 		&templating.Options{Globals: map[string]any{"N": 5}, Vars: map[string]any{"x": "", "A": (*any)(nil)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "a b", "A": 9})
 	want := `a\ b1a\ b5
 retry-on a\ b5a\ b:5 a\ b5 a\ ba\ b55 a\ b3

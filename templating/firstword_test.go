@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -56,15 +58,11 @@ func TestFirstWords(t *testing.T) {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
 			e, err := templating.Compile(files("haproxy.cfg", tt.template, "_r.cfg", "{{ x }}ckend a", "snippets/a.cfg", "{{ x }}ckend a", "snippets/n.cfg", "{{ x }}-n"),
 				&templating.Options{Vars: map[string]any{"x": ""}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			vars := map[string]any{"x": tt.x}
 			got, err := e.Render(t.Context(), "haproxy.cfg", vars)
 			if tt.refused == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 				return
 			}
 			check(t, got, err, "", tt.refused)

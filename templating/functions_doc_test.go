@@ -10,15 +10,14 @@ import (
 	"testing"
 
 	"github.com/open2b/scriggo/native"
+	"github.com/stretchr/testify/require"
 )
 
 // TestDocumentation compares the reference of functions in docs/functions.md with the
 // functions, names, parameters and results.
 func TestDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../docs/functions.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	listed := map[string]string{}
 	inside := false
 	entry := regexp.MustCompile(`^(\w+)(\(.*)$`)
@@ -80,9 +79,7 @@ func checkSignature(t *testing.T, name, signature string, typ reflect.Type) {
 	if name == "seq" {
 		got = got[:1] // its forms are told in words
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: functions.md has the parameters %q, the function %q", name, want, got)
-	}
+	require.True(t, slices.Equal(got, want), "%s: functions.md has the parameters %q, the function %q", name, want, got)
 	if result = strings.TrimSpace(result); result != "" && result != typeName(typ.Out(0)) {
 		t.Errorf("%s: functions.md has the result %q, the function %q", name, result, typeName(typ.Out(0)))
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -93,9 +94,7 @@ func TestNilPointers(t *testing.T) {
 		{"\n{{ *ing.Spec.IngressClassName }}", "a.cfg:2:4", "{{ *ing.Spec.IngressClassName }}"},
 	} {
 		e, err := templating.Compile(files("a.cfg", tt.template), &templating.Options{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = e.Render(t.Context(), "a.cfg", map[string]any{"ing": &networkingv1.Ingress{Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{}}}}})
 		check(t, "", err, "", "nil pointer")
 		var own *templating.Error

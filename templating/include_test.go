@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -101,9 +103,7 @@ func TestIncludeBounds(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ include(`s`) }}{% end %}", "snippets/s.cfg", "0123456789",
 		"b.cfg", "{% for true %}{% var _ = include(`s`) %}{% end %}",
 		"c.cfg", "{{ include(`loop`) }}", "snippets/loop.cfg", "{% for true %}{% end %}"), &templating.Options{MaxOutput: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, entry := range []string{"a.cfg", "b.cfg"} {
 		if _, err := e.Render(t.Context(), entry, nil); !errors.Is(err, templating.ErrTooLarge) {
 			t.Errorf("%s: %v", entry, err)
@@ -123,12 +123,8 @@ func TestIncludeKinds(t *testing.T) {
 		"c.http", "{{ include_all(`*`, `a b`) }}", "snippets/x.http", "{{ data }}", "snippets/y.http", "!",
 		"snippets/more.map", "more map\n",
 	), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(e.Entries(), " "); got != "a.map b.cfg c.http" {
-		t.Errorf("entries: %s", got)
-	}
+	require.NoError(t, err)
+	require.Equal(t, "a.map b.cfg c.http", strings.Join(e.Entries(), " "))
 	for entry, want := range map[string]string{"a.map": "k v\nmore map\n", "b.cfg": "retry-on a\\ b\n", "c.http": "a b!"} {
 		if got, err := e.Render(t.Context(), entry, nil); got != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", entry, got, err, want)
@@ -140,9 +136,7 @@ func TestIncludeOptions(t *testing.T) {
 	// The host has a variable of the name.
 	e, err := templating.Compile(files("a.cfg", "{{ include(`s`) }}", "b.cfg", "{{ include(`s`, 1) }}", "snippets/s.cfg", "{{ data }} {{ shared }}"),
 		&templating.Options{Vars: map[string]any{"data": ""}, Globals: map[string]any{"shared": []byte("own")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "a.cfg", map[string]any{"data": "mine"})
 	check(t, got, err, "mine own", "")
 	got, err = e.Render(t.Context(), "b.cfg", map[string]any{"data": "mine"})
@@ -153,9 +147,7 @@ func TestIncludeOptions(t *testing.T) {
 		"a snippet needs a name and an extension":      {"snippets/a", ""},
 	} {
 		_, err := templating.Compile(files(append([]string{"a.cfg", ""}, more...)...), nil)
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %s", err, name)
-		}
+		require.ErrorContains(t, err, name)
 	}
 	if _, err := templating.Compile(brokenFolder{}, &templating.Options{Entries: []string{"a.cfg"}}); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("folder that cannot be read: %v", err)
@@ -175,31 +167,23 @@ func TestIncludeUses(t *testing.T) {
 		"a.cfg", "{{ include(`s`) }}", "b.cfg", "b", "m.map", "{{ include_all(`*`) }}",
 		"snippets/s.cfg", "{{ x }}", "snippets/t.cfg", "{% macro M() %}{{ y }}{% end %}{{ M() }}", "snippets/s.map", "{{ z }}",
 	), &templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "", "m.map": "z"} {
-		if got := strings.Join(e.Uses(entry), " "); got != want {
-			t.Errorf("%s uses %q, want %q", entry, got, want)
-		}
+		require.Equal(t, want, strings.Join(e.Uses(entry), " "), "%s uses", entry)
 	}
 }
 
 func TestIncludeEachAndTraced(t *testing.T) {
 	e, err := templating.Compile(files("b.cfg", "backend {{ x.Name }}\n{{ include_all(`*`, x.Note) }}", "snippets/n.cfg", "# one\n    # {{ data }} {{ x.Name }}\n"),
 		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	vars := map[string]any{"x": (*eachThing)(nil)}
 	texts, err := e.RenderEach(t.Context(), "b.cfg", "x", []any{&eachThing{"a", "n"}, &eachThing{"b", "m"}}, vars)
-	if want := []string{"backend a\n# one\n    # n a\n", "backend b\n# one\n    # m b\n"}; err != nil || strings.Join(texts, "|") != strings.Join(want, "|") {
-		t.Errorf("got %q, %v", texts, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, strings.Join([]string{"backend a\n# one\n    # n a\n", "backend b\n# one\n    # m b\n"}, "|"), strings.Join(texts, "|"))
 	traced, err := e.RenderTraced(t.Context(), "b.cfg", map[string]any{"x": &eachThing{"a", "n"}})
-	if err != nil || traced.Text != texts[0] {
-		t.Fatalf("got %q, %v", traced.Text, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, texts[0], traced.Text)
 	for line, want := range map[int]string{1: "b.cfg:1", 2: "snippets/n.cfg:1", 3: "snippets/n.cfg:2"} {
 		if at := traced.Origin(line); fmt.Sprintf("%s:%d", at.File, at.Line) != want {
 			t.Errorf("line %d is from %s:%d, want %s", line, at.File, at.Line, want)

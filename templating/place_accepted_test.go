@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -68,21 +70,15 @@ func TestRowsAccepted(t *testing.T) {
 		haproxy = other
 	}
 	if _, err := exec.LookPath(haproxy); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
+		require.Empty(t, os.Getenv("CI"))
 		t.Skip("no haproxy on the PATH")
 	}
 	dir := t.TempDir()
 	errorfile := filepath.Join(dir, "503.http")
-	if err := os.WriteFile(errorfile, []byte("HTTP/1.0 503 No\r\n\r\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(errorfile, []byte("HTTP/1.0 503 No\r\n\r\n"), 0o600))
 	e, err := templating.Compile(files("haproxy.cfg", rowsAccepted),
 		&templating.Options{Vars: map[string]any{"x": "", "socket": "", "errorfile": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, x := range []string{"plain", "100% sure", "%[env(HOME)]", "a,b", "f(x)", `back\slash \n \x41`, `say "hi"`, "a#b", "$HOME ${HOME}", "%%", "%{+Q}o", "[a]{2}^$|(f)?*+", "ü", ")", `a"),str(b`, "if", "unless"} {
 		cfg, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": x, "socket": filepath.Join(dir, "s"), "errorfile": errorfile})
 		if err != nil {
@@ -90,9 +86,7 @@ func TestRowsAccepted(t *testing.T) {
 			continue
 		}
 		file := filepath.Join(dir, "haproxy.cfg")
-		if err := os.WriteFile(file, []byte(cfg), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(cfg), 0o600))
 		if out, err := exec.Command(haproxy, "-c", "-f", file).CombinedOutput(); err != nil {
 			t.Errorf("%q: %v\n%s", x, err, out)
 		}

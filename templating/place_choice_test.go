@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -182,9 +184,7 @@ func TestAdjacentValues(t *testing.T) {
 		{"acl c path {% for _, c := range []string{a, b} %}{{ c }}{% end %} /x", "", "-f", "flag"},
 	} {
 		e, err := templating.Compile(files("haproxy.cfg", tt.template), &templating.Options{Vars: map[string]any{"a": "", "b": ""}})
-		if err != nil {
-			t.Fatal(tt.template, err)
-		}
+		require.NoError(t, err)
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"a": tt.a, "b": tt.b})
 		switch {
 		case tt.refused == "" && err != nil:

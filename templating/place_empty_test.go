@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -74,13 +76,10 @@ func TestEmptyValues(t *testing.T) {
 		`# "{{ x }}"`:                                                                       "",
 	} {
 		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
-		if err != nil {
-			t.Fatal(template, err)
-		}
+		require.NoError(t, err)
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
-		if refused == "" && err != nil || refused != "" && !isRefused(err, refused) {
-			t.Errorf("%s: got %q, %v; refused should be %q", template, got, err, refused)
-		}
+		require.False(t, refused == "" && err != nil, "%s: got %q, %v; refused should be %q", template, got, err, refused)
+		require.False(t, refused != "" && !isRefused(err, refused), "%s: got %q, %v; refused should be %q", template, got, err, refused)
 		if _, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "7"}); err != nil && !isRefused(err, "a value cannot choose") {
 			t.Errorf("%s: %v", template, err)
 		}
@@ -126,17 +125,12 @@ func TestMissingConditions(t *testing.T) {
 		"# http-request deny if":                                                                                  false,
 	} {
 		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
-		if err != nil {
-			t.Fatal(template, err)
-		}
+		require.NoError(t, err)
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
-		if refused != isRefused(err, "has no condition") || !refused && err != nil {
-			t.Errorf("%s: got %q, %v", template, got, err)
-		}
+		require.Equal(t, isRefused(err, "has no condition"), refused, "%s", template)
+		require.False(t, !refused && err != nil, "%s: got %q, %v", template, got, err)
 		texts, err := e.RenderEach(t.Context(), "haproxy.cfg", "x", []any{"", ""}, nil)
-		if refused != isRefused(err, "has no condition") {
-			t.Errorf("%s: each: got %q, %v", template, texts, err)
-		}
+		require.Equal(t, isRefused(err, "has no condition"), refused, "%s: each: got %q", template, texts)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -71,13 +73,9 @@ func TestHAProxyReadsFiles(t *testing.T) {
 	for _, x := range []string{"plain", "a.b*c+d?[e]{2}^$|(f)", "%[env(HOME)]", "%", `back\slash`, "it's", `say"hi`, "(", "[", "ü"} {
 		for name, template := range map[string]string{"m_reg.map": "^{{ x }}$ {{ x }}\n", "l_reg.lst": "^{{ x }}$\n", "p_lf.html": "<p>{{ x }} %ci</p>"} {
 			e, err := templating.Compile(files(name, template), &templating.Options{Vars: map[string]any{"x": ""}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text, err := e.Render(t.Context(), name, map[string]any{"x": x})
-			if err != nil {
-				t.Fatal(x, err)
-			}
+			require.NoError(t, err)
 			writeFile(t, dir, name, text)
 		}
 		cfg := strings.ReplaceAll(`defaults

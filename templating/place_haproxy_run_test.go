@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // haproxyOr skips the test where there is no HAProxy, but not in CI. HAPROXY_BIN
@@ -25,9 +27,7 @@ func haproxyOr(t *testing.T) string {
 		haproxy = other
 	}
 	if _, err := exec.LookPath(haproxy); err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
+		require.Empty(t, os.Getenv("CI"))
 		t.Skip("no haproxy on the PATH")
 	}
 	return haproxy
@@ -43,9 +43,7 @@ func startHAProxy(t *testing.T, dir, cfg string) {
 	var out bytes.Buffer
 	cmd := exec.Command(haproxy, "-db", "-f", file)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
@@ -106,9 +104,7 @@ func quoteLines(said, cfg string) string {
 func serveEcho(t *testing.T, socket string) {
 	t.Helper()
 	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, values := range r.Header {
 			w.Header()[name] = values

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -255,9 +257,7 @@ func (m meaning) render(t *testing.T, dir string, number int, cfg *strings.Build
 			}
 		}
 		if err != nil {
-			if err != errNotAsked && (m.takes == nil || m.takes(x)) {
-				t.Errorf("%s\nan honest value is refused: %v", m.row, err)
-			}
+			require.False(t, err != errNotAsked && (m.takes == nil || m.takes(x)), "%s\nan honest value is refused: %v", m.row, err)
 			continue
 		}
 		for name, content := range written {
@@ -289,9 +289,7 @@ func compileRow(t *testing.T, text string) row {
 	t.Helper()
 	text = strings.NewReplacer("DIR", "{{ raw(dir) }}", "N", "{{ raw(n) }}").Replace(text)
 	e, err := templating.Compile(files("haproxy.cfg", text), &templating.Options{Vars: map[string]any{"x": "", "n": "", "dir": ""}})
-	if err != nil {
-		t.Fatal(text, err)
-	}
+	require.NoError(t, err)
 	return row{e}
 }
 
@@ -305,17 +303,13 @@ func entryOf(file string) string { return "file" + filepath.Ext(file) }
 func compileFile(t *testing.T, name, text string) *templating.Engine {
 	t.Helper()
 	e, err := templating.Compile(files(entryOf(name), text), &templating.Options{Vars: map[string]any{"x": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return e
 }
 
 func writeFile(t *testing.T, dir, name, content string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 }
 
 // ask returns what HAProxy shows of the value.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -25,15 +27,11 @@ func TestUses(t *testing.T) {
 		Vars:    map[string]any{"a": "", "b": "", "c": "", "d": ""},
 		Globals: map[string]any{"fixed": []string{"x"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for entry, want := range map[string]string{
 		"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": "",
 	} {
-		if got := strings.Join(engine.Uses(entry), " "); got != want {
-			t.Errorf("%s uses %q, want %q", entry, got, want)
-		}
+		require.Equal(t, want, strings.Join(engine.Uses(entry), " "), "%s uses", entry)
 	}
 }
 
@@ -46,9 +44,7 @@ func TestRenderEach(t *testing.T) {
 		"maps/x.map", "{{ x.Name }} {{ x.Note }}\n",
 	)
 	engine, err := templating.Compile(fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	vars := map[string]any{"x": (*eachThing)(nil), "suffix": "s"}
 	items := []any{&eachThing{"a", "n"}, &eachThing{"b-c", ""}, &eachThing{"d", "n"}}
 	for _, entry := range engine.Entries() {
@@ -58,17 +54,12 @@ func TestRenderEach(t *testing.T) {
 				some = items[2:][:min(n, 1)] // no white space in a key
 			}
 			got, err := engine.RenderEach(t.Context(), entry, "x", some, vars)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for i, item := range some {
 				want, err := engine.Render(t.Context(), entry, map[string]any{"x": item, "suffix": "s"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got[i] != want || want == "" {
-					t.Errorf("%s, item %d of %d: %q, want %q", entry, i, n, got[i], want)
-				}
+				require.NoError(t, err)
+				require.Equal(t, want, got[i], "%s, item", entry)
+				require.NotEmpty(t, want, "%s, item", entry)
 			}
 		}
 	}
@@ -79,13 +70,10 @@ func TestRenderEach(t *testing.T) {
 		t.Errorf("hostile item: %v", err)
 	}
 	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], (*eachThing)(nil)}, vars)
-	if !errors.As(err, &e) || e.Line != 1 {
-		t.Errorf("nil item: %v", err)
-	}
+	require.ErrorAs(t, err, &e, "nil item")
+	require.Equal(t, 1, e.Line, "nil item")
 	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], "text"}, vars)
-	if err == nil || !strings.Contains(err.Error(), "variable x is a string") {
-		t.Errorf("item of another type: %v", err)
-	}
+	require.ErrorContains(t, err, "variable x is a string", "item of another type")
 	for _, wrong := range [][2]string{{"nope.cfg", "x"}, {"macro.cfg", "nope"}} {
 		if _, err := engine.RenderEach(t.Context(), wrong[0], wrong[1], items, vars); !errors.As(err, &e) {
 			t.Errorf("%q: %v", wrong, err)
@@ -101,9 +89,7 @@ func TestRenderEach(t *testing.T) {
 func BenchmarkRenderEach(b *testing.B) {
 	engine, err := templating.Compile(files("x.cfg", "backend {{ x.Name }}\n    # {{ x.Note }}\n"),
 		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	var items []any
 	for i := range 1000 {
 		items = append(items, &eachThing{fmt.Sprint("b", i), "note"})

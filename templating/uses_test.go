@@ -97,9 +97,7 @@ func TestWhoAnswersForAValue(t *testing.T) {
 				last = strings.Trim(strings.TrimSpace(named(o.Owners)), "[]")
 			}
 		}
-		if last != want {
-			t.Errorf("%s: got %q, want %q", body, last, want)
-		}
+		require.Equal(t, want, last, "%s", body)
 	}
 }
 

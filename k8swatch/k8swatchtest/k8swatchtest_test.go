@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -40,51 +41,36 @@ func next(t *testing.T, w watch.Interface) string {
 		return fmt.Sprint("ERROR ", apierrors.ReasonForError(apierrors.FromObject(e.Object)))
 	}
 	m, err := meta.Accessor(e.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(e.Type) + " " + m.GetName()
 }
 
 func TestSourceWatch(t *testing.T) {
 	src := k8swatchtest.NewSource(ingress("a", nil))
 	lw, err := src.ListWatch(ingresses, "", func(o *metav1.ListOptions) { o.LabelSelector = "!hidden" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	items, _ := meta.ExtractList(list)
-	if len(items) != 1 {
-		t.Fatalf("listed %d", len(items))
-	}
+	require.Len(t, items, 1, "listed")
 	m, _ := meta.ListAccessor(list)
 	from := metav1.ListOptions{ResourceVersion: m.GetResourceVersion()}
 
 	// What comes between the list and the watch is not lost.
 	src.Apply(ingress("b", nil))
 	w, err := lw.WatchWithContext(t.Context(), from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	src.Apply(ingress("a", map[string]string{"x": "y"}))
 	src.Apply(ingress("a", map[string]string{"hidden": ""})) // leaves the selection
 	src.Apply(ingress("a", map[string]string{"hidden": "still"}))
 	src.Apply(ingress("a", nil)) // and comes back
-	if src.Delete(ingress("c", nil)) || !src.Delete(ingress("b", nil)) {
-		t.Error("Delete does not tell what was there")
-	}
+	require.False(t, src.Delete(ingress("c", nil)), "Delete does not tell what was there")
+	require.True(t, src.Delete(ingress("b", nil)), "Delete does not tell what was there")
 	for _, want := range []string{"ADDED b", "MODIFIED a", "DELETED a", "ADDED a", "DELETED b"} {
-		if got := next(t, w); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		require.Equal(t, want, next(t, w))
 	}
 	src.Drop()
-	if got := next(t, w); got != "end" {
-		t.Errorf("dropped: %q", got)
-	}
+	require.Equal(t, "end", next(t, w), "dropped")
 	src.Compact()
 	if _, err := lw.WatchWithContext(t.Context(), from); !apierrors.IsResourceExpired(err) {
 		t.Errorf("compacted: %v", err)
@@ -93,26 +79,19 @@ func TestSourceWatch(t *testing.T) {
 	// A streaming list ends in a bookmark.
 	yes := true
 	stream, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stream.Stop()
-	if got := next(t, stream); got != "ADDED a" {
-		t.Errorf("stream: %q", got)
-	}
+	require.Equal(t, "ADDED a", next(t, stream), "stream")
 	e := <-stream.ResultChan()
 	mark, _ := meta.Accessor(e.Object)
-	if e.Type != watch.Bookmark || mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
-		t.Errorf("stream ends in %+v", e)
-	}
+	require.Equal(t, watch.Bookmark, e.Type)
+	require.Equal(t, "true", mark.GetAnnotations()[metav1.InitialEventsAnnotationKey])
 }
 
 func TestSourceFaults(t *testing.T) {
 	src := k8swatchtest.NewSource()
 	lw, err := src.ListWatch(ingresses, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	try := func() (list, watched error) {
 		_, list = lw.ListWithContext(t.Context(), metav1.ListOptions{})
 		w, watched := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
@@ -151,13 +130,9 @@ func TestUninstall(t *testing.T) {
 	watching := func(gvr schema.GroupVersionResource, from string) watch.Interface {
 		t.Helper()
 		lw, err := src.ListWatch(gvr, "", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: from})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		t.Cleanup(w.Stop)
 		return w
 	}
@@ -167,13 +142,10 @@ func TestUninstall(t *testing.T) {
 	uid := src.List(ingresses)[0].GetUID()
 	src.Uninstall(ingresses)
 	for _, want := range []string{"DELETED a", "DELETED b", "end"} {
-		if got := next(t, w); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		require.Equal(t, want, next(t, w))
 	}
-	if src.Delete(ingress("a", nil)) || src.Edit(ingresses, "shop", "a", func(k8swatch.Object) {}) {
-		t.Error("an object is left")
-	}
+	require.False(t, src.Delete(ingress("a", nil)), "an object is left")
+	require.False(t, src.Edit(ingresses, "shop", "a", func(k8swatch.Object) {}), "an object is left")
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -183,22 +155,14 @@ func TestUninstall(t *testing.T) {
 		src.Apply(ingress("a", nil))
 	}()
 	src.Apply(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "t"}})
-	if got := next(t, other); got != "ADDED t" {
-		t.Errorf("watch of another resource: %q", got)
-	}
+	require.Equal(t, "ADDED t", next(t, other), "watch of another resource")
 
 	src.Install(ingresses)
-	if left := src.List(ingresses); len(left) > 0 {
-		t.Errorf("%d objects were installed", len(left))
-	}
+	require.Empty(t, src.List(ingresses))
 	src.Apply(ingress("a", nil))
-	if a := src.List(ingresses)[0]; a.GetUID() == uid {
-		t.Error("an object has the uid that one of the same name had before")
-	}
+	require.NotEqual(t, uid, src.List(ingresses)[0].GetUID(), "an object has the uid that one of the same name had before")
 	lw, err := src.ListWatch(ingresses, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: last}); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a watch from before: %v", err)
 	}
@@ -211,9 +175,8 @@ func TestApplyConverts(t *testing.T) {
 		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": "shop", "name": "a"},
 	}}
 	snap := k8swatchtest.Snapshot(t, ingresses, nil, u)
-	if k8swatch.Read[*networkingv1.Ingress](snap).GetSingle("shop", "a") == nil || u.GetResourceVersion() != "" {
-		t.Errorf("snapshot %v, object %v", snap.List(), u)
-	}
+	require.NotNil(t, k8swatch.Read[*networkingv1.Ingress](snap).GetSingle("shop", "a"), "snapshot %v, object", snap.List())
+	require.Empty(t, u.GetResourceVersion(), "snapshot %v, object", snap.List())
 	for name, obj := range map[string]*unstructured.Unstructured{
 		"no kind": {Object: map[string]any{}},
 		"no name": {Object: map[string]any{"apiVersion": "v1", "kind": "Service"}},

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,17 +38,13 @@ func TestKindFor(t *testing.T) {
 		{"", "v9", "services", "<nil>"},
 	} {
 		got := memapi.KindFor(schema.GroupVersionResource{Group: tt.group, Version: tt.version, Resource: tt.resource}).Type
-		if text := fmt.Sprint(got); text != tt.want {
-			t.Errorf("%s/%s: %s, want %s", tt.version, tt.resource, text, tt.want)
-		}
+		require.Equal(t, tt.want, fmt.Sprint(got), "%s/%s", tt.version, tt.resource)
 	}
 }
 
 func TestNamespaced(t *testing.T) {
 	for kind, want := range map[string]bool{"Service": true, "Route": true, "Role": true, "IngressClass": false, "Namespace": false, "ClusterRole": false, "Class": true} {
-		if memapi.Namespaced(kind) != want {
-			t.Errorf("%s: %v", kind, !want)
-		}
+		require.Equal(t, want, memapi.Namespaced(kind))
 	}
 }
 
@@ -64,9 +61,7 @@ func TestLogIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w, err := s.ListWatch(services, "", nil).WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first := <-w.ResultChan()
 	if first.Type != watch.Added || reflect.TypeOf(first.Object) != reflect.TypeFor[*corev1.Service]() {
 		t.Fatalf("first %+v", first)
@@ -93,9 +88,7 @@ func TestWaitForWatches(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w, err := s.ListWatch(corev1.SchemeGroupVersion.WithResource("services"), "", nil).WatchWithContext(ctx, metav1.ListOptions{ResourceVersion: "1", AllowWatchBookmarks: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var read sync.WaitGroup
 	read.Go(func() {
 		for range w.ResultChan() {
