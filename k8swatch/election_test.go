@@ -253,21 +253,26 @@ func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
 	})
 }
 
-// TestOnLeaderHoldsUpNothing: the election goes on while OnLeader does not return,
-// and OnLeader is told of everyone afterwards.
+// TestOnLeaderHoldsUpNothing: the election goes on while OnLeader does not return. OnLeader is told
+// of each leader afterwards, once, in order and one at a time, before Run returns.
 func TestOnLeaderHoldsUpNothing(t *testing.T) {
 	l := newLeases()
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
+		var calls, most atomic.Int32
 		release := make(chan struct{})
 		e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
 			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
-			OnLeader: func(identity string) { <-release; told = append(told, identity) },
+			OnLeader: func(identity string) {
+				rise(&most, calls.Add(1))
+				<-release
+				elapse(time.Second)
+				told = append(told, identity)
+				calls.Add(-1)
+			},
 		})
 		require.NoError(t, err)
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}
-		require.NoError(t, l.Tracker().Create(leaseKind, lease, "ns"))
-		l.take(t, "first")
+		l.give(t, "first")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx, func(context.Context) { t.Error("a leads") }) }()
@@ -280,20 +285,14 @@ func TestOnLeaderHoldsUpNothing(t *testing.T) {
 		close(release)
 		stop()
 		<-done
-		require.GreaterOrEqual(t, len(told), others, "told of")
-	})
-}
-
-func TestNewElectionRefuses(t *testing.T) {
-	for name, opts := range map[string]*k8swatch.ElectionOptions{
-		"nothing":    nil,
-		"no name":    {Client: newLeases().CoordinationV1(), Namespace: "ns"},
-		"bad timing": {Client: newLeases().CoordinationV1(), Namespace: "ns", Name: "n", LeaseDuration: time.Second},
-	} {
-		if _, err := k8swatch.NewElection(opts); err == nil {
-			t.Errorf("%s: no error", name)
+		require.Equal(t, int32(1), most.Load(), "calls at once")
+		var want []string
+		for n := range others {
+			want = append(want, strconv.Itoa(n))
 		}
-	}
+		require.Equal(t, want, told[len(told)-others:])
+		require.LessOrEqual(t, len(told), others+1)
+	})
 }
 
 // stands runs a candidate until the end of the test.

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -81,56 +80,6 @@ func TestForbiddenThenAway(t *testing.T) {
 			t.Errorf("state %+v", s)
 		}
 	})
-}
-
-// TestCutBetweenPages: a list that fails in the middle goes on where it was, and
-// one whose continue token is too old begins anew; the numbers are exact.
-func TestCutBetweenPages(t *testing.T) {
-	const n = 1203 // three pages of 500
-	for _, tt := range []struct {
-		name string
-		err  error
-	}{
-		{"cut", errors.New("http2: client connection lost")},
-		{"overloaded", apierrors.NewTooManyRequests("later", 1)},
-		{"expired", apierrors.NewResourceExpired("the continue token is too old")},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource()
-				for i := range n {
-					src.Apply(ingress("a", fmt.Sprint(i)))
-				}
-				var rec recorder
-				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true, OnChange: rec.onChange})
-				start(t, w)
-				synced(t, w, n)
-				src.Partition()
-				src.Delete(ingress("a", "0"), ingress("a", "700"))
-				src.Apply(ingress("a", "1", "x.test"), ingress("a", "new"))
-				again := ingress("a", "1202")
-				again.UID = types.UID("another")
-				src.Apply(again)
-				src.Compact()
-				var pages, cuts atomic.Int32
-				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
-					if r.Continue && pages.Add(1) <= 2 {
-						cuts.Add(1)
-						return tt.err
-					}
-					return nil
-				})
-				src.Restore()
-				elapse(20 * time.Second)
-				require.Len(t, rec.all(), 1)
-				require.Equal(t, numbers((k8swatch.Changes{Created: 2, Modified: 1, Deleted: 3, From: 1, To: 2})), numbers(rec.all()[0]))
-				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Objects != n-1 {
-					t.Errorf("state %+v", s)
-				}
-				require.False(t, tt.name == "cut" && cuts.Load() != 2, "%d cuts", cuts.Load())
-			})
-		})
-	}
 }
 
 // TestSlowPages: a list that takes its time shows in the state and arrives.

@@ -73,36 +73,6 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// TestGroupSnapshotIsOneInstant: objects are only ever created, one per revision,
-// so the revision of each snapshot tells how many there must be.
-func TestGroupSnapshotIsOneInstant(t *testing.T) {
-	src := k8swatchtest.NewSource()
-	in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
-	g := k8swatch.NewGroup(nil)
-	require.NoError(t, g.Add(in, svc))
-	start(t, g)
-	synced(t, g, 0)
-	const n = 200
-	go func() {
-		for i := range n {
-			src.Apply(ingress("a", string(rune('0'+i))))
-			src.Apply(service("a", string(rune('0'+i))))
-		}
-	}()
-	last := k8swatch.Revision(0)
-	eventually(t, "everything is stored", func() bool {
-		s := g.Snapshot()
-		if s.Revision() < last {
-			t.Fatalf("revision went from %d to %d", last, s.Revision())
-		}
-		if got := k8swatch.Revision(s.Of(in).Len() + s.Of(svc).Len()); got != s.Revision() {
-			t.Fatalf("%d objects at revision %d", got, s.Revision())
-		}
-		last = s.Revision()
-		return last == 2*n
-	})
-}
-
 // TestGroupStatesOfOneResource: two watchers of a resource do not hide each other.
 func TestGroupStatesOfOneResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -70,6 +70,7 @@ func TestNilAndZero(t *testing.T) {
 		"NewSnapshot: a nil Ingress": {func() error { _, err := k8swatch.NewSnapshot(ingresses, nil, (*networkingv1.Ingress)(nil)); return err }, "k8swatch: object 0 is nil"},
 		"NewSnapshot: a nil Route":   {func() error { _, err := k8swatch.NewSnapshot(routes, nil, (*Route)(nil)); return err }, "k8swatch: object 0 is nil"},
 		"DecodeManifest: nil":        {func() error { _, err := k8swatch.DecodeManifest("f.yaml", nil); return err }, "f.yaml:1: not a Kubernetes object"},
+		"NewElection: nil":           {func() error { _, err := k8swatch.NewElection(nil); return err }, "k8swatch: ElectionOptions.Client is missing: want one such as Clientset().CoordinationV1()"},
 		"Election.Run: nil": {func() error {
 			e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{Client: fake.NewClientset().CoordinationV1(), Namespace: "a", Name: "a"})
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -46,4 +47,48 @@ func TestOptionsAreChecked(t *testing.T) {
 	} {
 		require.EqualError(t, err, want)
 	}
+}
+
+// TestPathsAndTypesAreChecked: a path that no object has, or that takes what the watcher needs, is
+// refused, and so is a type that the objects do not have.
+func TestPathsAndTypesAreChecked(t *testing.T) {
+	src := k8swatchtest.NewSource()
+	index := func(path string) error {
+		_, err := k8swatch.New(src, ingresses, &k8swatch.Options{IndexBy: []string{path}})
+		return err
+	}
+	ignore := func(gvr schema.GroupVersionResource, paths ...string) error {
+		_, err := k8swatch.New(src, gvr, &k8swatch.Options{IgnoreFields: paths})
+		return err
+	}
+	_, noName := k8swatch.NewSingle[*corev1.Secret](src, secrets, "shop", "", nil)
+	_, wrongType := k8swatch.NewSingle[*corev1.ConfigMap](src, secrets, "shop", "main", nil)
+	_, notTyped := k8swatch.NewSingle[*corev1.ConfigMap](src, routes, "shop", "main", nil)
+	_, badPath := k8swatch.NewSingle(src, secrets, "shop", "main", &k8swatch.SingleOptions[k8swatch.Object]{IgnoreFields: []string{"spec"}})
+	const needed = "the watcher needs this field"
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{index("spec.rules[?(@.host.host"), "use .field"},
+		{index("spec.rulez"), `no field "rulez"`},
+		{ignore(ingresses, "metadata.managedfields"), `no field "managedfields"`},
+		{ignore(ingresses, "{.metadata.name}"), needed},
+		{ignore(ingresses, "metadata['name']"), needed},
+		{ignore(ingresses, `$["metadata"].uid`), needed},
+		{ignore(routes, "metadata['resourceVersion']"), needed},
+		{ignore(routes, "metadata.*"), needed},
+		{ignore(routes, "*"), needed},
+		{ignore(routes, "*.name"), needed},
+		{ignore(routes, "metadata"), needed},
+		{noName, "needs the name"},
+		{wrongType, "its objects are *v1.Secret, not *v1.ConfigMap"},
+		{notTyped, "its objects are *unstructured.Unstructured, not *v1.ConfigMap"},
+		{badPath, `no field "spec"`},
+	} {
+		var option *k8swatch.OptionError
+		require.ErrorAs(t, tt.err, &option)
+		require.ErrorContains(t, tt.err, tt.want)
+	}
+	require.NoError(t, ignore(routes, "metadata.labels", "spec.*"))
 }

@@ -1,24 +1,14 @@
 package k8swatch_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
@@ -43,23 +33,6 @@ func TestIgnoreAPosition(t *testing.T) {
 			eventually(t, "the change is stored", func() bool { return w.Snapshot().Revision() == 2 })
 			require.Equal(t, "e.test f.test ", hosts(), "watched")
 		})
-	}
-}
-
-func TestIgnoreFieldsThatAreNeeded(t *testing.T) {
-	for _, tt := range []struct{ path, resource string }{
-		{"metadata['name']", "ingresses"}, {`$["metadata"].uid`, "ingresses"}, {"metadata['resourceVersion']", "routes"},
-		{"metadata.*", "routes"}, {"*", "routes"}, {"*.name", "routes"}, {"metadata", "routes"},
-	} {
-		gvr := ingresses
-		if tt.resource == "routes" {
-			gvr = routes
-		}
-		_, err := k8swatch.New(k8swatchtest.NewSource(), gvr, &k8swatch.Options{IgnoreFields: []string{tt.path}})
-		require.ErrorContains(t, err, "the watcher needs this field", "%s", tt.path)
-	}
-	if _, err := k8swatch.New(k8swatchtest.NewSource(), routes, &k8swatch.Options{IgnoreFields: []string{"metadata.labels", "spec.*"}}); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -121,49 +94,4 @@ func TestFolderThatIsReplaced(t *testing.T) {
 	eventually(t, "errors of files that are not in it are gone", func() bool { return len(f.Errors()) == 0 })
 	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", "c.test"))
 	eventually(t, "a change in it too", func() bool { return w.Snapshot().GetSingle("c.test") != nil })
-}
-
-// TestOnLeaderInOrder: each leader once, in order, never two calls at once.
-func TestOnLeaderInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLeases()
-		var taken atomic.Bool
-		l.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if taken.Load() { // the fake does not compare resource versions
-				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
-			}
-			return false, nil, nil
-		})
-		var calls, most atomic.Int32
-		var mu sync.Mutex
-		var seen []string
-		e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
-			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
-			OnLeader: func(id string) {
-				rise(&most, calls.Add(1))
-				elapse(30 * time.Second)
-				mu.Lock()
-				seen = append(seen, id)
-				mu.Unlock()
-				calls.Add(-1)
-			},
-		})
-		require.NoError(t, err)
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
-		elapse(5 * time.Second)
-		taken.Store(true)
-		l.take(t, "b")
-		elapse(5 * time.Second)
-		l.take(t, "c")
-		elapse(2 * time.Minute)
-		stop()
-		<-done
-		mu.Lock()
-		defer mu.Unlock()
-		require.Equal(t, int32(1), most.Load())
-		require.Equal(t, "a b c", strings.Join(seen, " "), "seen")
-		require.Zero(t, calls.Load(), "seen")
-	})
 }

@@ -305,27 +305,6 @@ func TestSingleUnstructured(t *testing.T) {
 	})
 }
 
-func TestNewSingleRefuses(t *testing.T) {
-	src := k8swatchtest.NewSource()
-	_, noName := k8swatch.NewSingle[*corev1.Secret](src, secrets, "shop", "", nil)
-	_, wrongType := k8swatch.NewSingle[*corev1.ConfigMap](src, secrets, "shop", "main", nil)
-	_, notTyped := k8swatch.NewSingle[*corev1.ConfigMap](src, routes, "shop", "main", nil)
-	_, badPath := k8swatch.NewSingle(src, secrets, "shop", "main", &k8swatch.SingleOptions[k8swatch.Object]{IgnoreFields: []string{"spec"}})
-	for _, tt := range []struct {
-		err  error
-		want string
-	}{
-		{noName, "needs the name"},
-		{wrongType, "its objects are *v1.Secret, not *v1.ConfigMap"},
-		{notTyped, "its objects are *unstructured.Unstructured, not *v1.ConfigMap"},
-		{badPath, `no field "spec"`},
-	} {
-		var option *k8swatch.OptionError
-		require.ErrorAs(t, tt.err, &option)
-		require.Contains(t, tt.err.Error(), tt.want)
-	}
-}
-
 // A single watcher follows one Secret of credentials.
 func ExampleNewSingle() {
 	src := k8swatchtest.NewSource(secret("haptic", "credentials", "old"))

@@ -23,30 +23,6 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func TestNewRefuses(t *testing.T) {
-	tests := []struct {
-		name string
-		opts k8swatch.Options
-		want string
-	}{
-		{"unfinished filter in an index path", k8swatch.Options{IndexBy: []string{"spec.rules[?(@.host.host"}}, "use .field"},
-		{"misspelt field in an index path", k8swatch.Options{IndexBy: []string{"spec.rulez"}}, `no field "rulez"`},
-		{"misspelt ignored field", k8swatch.Options{IgnoreFields: []string{"metadata.managedfields"}}, `no field "managedfields"`},
-		{"a name ignored", k8swatch.Options{IgnoreFields: []string{"{.metadata.name}"}}, "the watcher needs this field"},
-		{"label selector", k8swatch.Options{LabelSelector: "a=b=c"}, "LabelSelector"},
-		{"field selector", k8swatch.Options{FieldSelector: "x"}, "FieldSelector"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := k8swatch.New(k8swatchtest.NewSource(), ingresses, &tt.opts)
-			var option *k8swatch.OptionError
-			if !errors.As(err, &option) || !strings.Contains(err.Error(), tt.want) || option.Resource != ingresses {
-				t.Fatalf("got %v, want an OptionError with %q", err, tt.want)
-			}
-		})
-	}
-}
-
 func TestWatchTyped(t *testing.T) {
 	src := k8swatchtest.NewSource(ingress("shop", "b", "b.test"), ingress("shop", "a", "a.test", "b.test"), ingress("blog", "z"))
 	w := mustNew(t, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
@@ -452,27 +428,5 @@ func TestForceSyncOfOthers(t *testing.T) {
 		if len(told) != 2 || !told[0].Initial || told[1].Initial || told[1].Created || told[1].Object != told[0].Object {
 			t.Errorf("single: %+v", told)
 		}
-	})
-}
-
-// TestWatchDrops: short-lived watches lose nothing.
-func TestWatchDrops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := k8swatchtest.NewSource()
-		w := mustNew(t, src, ingresses, nil)
-		start(t, w)
-		synctest.Wait()
-		for i := range 50 {
-			src.Apply(ingress("a", string(rune('a'+i%26))+string(rune('a'+i/26))))
-			if i%3 == 0 {
-				src.Drop()
-			}
-			if i%7 == 0 {
-				src.Compact()
-			}
-			elapse(300 * time.Millisecond)
-		}
-		elapse(5 * time.Second)
-		require.Equal(t, 50, w.Snapshot().Len())
 	})
 }

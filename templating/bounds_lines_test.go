@@ -18,6 +18,8 @@ func TestPrintsWithoutEnd(t *testing.T) {
 	for name, template := range map[string]string{
 		"values":   "{% for true %}{{ x }}\n{% end %}",
 		"one line": "{% for true %}abc {{ x }} def {% end %}",
+		"text":     "{% for true %}\n0123456789{% end %}",
+		"in macro": "{% macro A() %}{% for true %}{{ 123456789 }}{% end %}{% end macro %}\n{{ A() }}",
 		"macro":    "{% macro m(x int) %}{{ x }}\n{% end %}{% for true %}{{ m(x) }}{% end %}",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,25 +13,6 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
-func TestLimits(t *testing.T) {
-	for name, template := range map[string]string{
-		"output":         "{% for true %}\n0123456789{% end %}",
-		"value":          "{% for true %}\n{{ 123456789 }}{% end %}",
-		"macro":          "{% macro A() %}{% for true %}0123456789{% end %}{% end macro %}\n{{ A() }}",
-		"value in macro": "{% macro A() %}{% for true %}{{ 123456789 }}{% end %}{% end macro %}\n{{ A() }}",
-	} {
-		t.Run(name, func(t *testing.T) {
-			e, err := templating.Compile(files("a.cfg", template), &templating.Options{MaxOutput: 1000})
-			require.NoError(t, err)
-			_, err = e.Render(t.Context(), "a.cfg", nil)
-			var at *templating.Error
-			if !errors.Is(err, templating.ErrTooLarge) || !errors.As(err, &at) || at.Line == 0 {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
 func TestContextStopsALoop(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{% for true %}{% end %}", "b.cfg", "{% macro A() %}{% for true %}{% end %}{% end macro %}{% var a = A() %}{{ a }}",
 		"c.cfg", "{% macro A() %}0123456789{% end macro %}\n{% for true %}{% var _ = A() %}{% end %}"), nil)

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/hapticsdk/haptic/templating"
@@ -377,50 +376,5 @@ func TestVariables(t *testing.T) {
 	}
 	if _, err := e.Render(t.Context(), "b.cfg", nil); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "a.cfg") {
 		t.Errorf("unknown entry: %v", err)
-	}
-}
-
-func TestFunctions(t *testing.T) {
-	obj := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{"a.b/c": "d"}},
-		"spec":     map[string]any{"replicas": int64(3), "rules": []any{map[string]any{"host": "h"}}},
-	}}
-	tests := []struct{ expr, want, refused string }{
-		{expr: `lower("AB") + upper("ab") + trim(" x ")`, want: "abABx"},
-		{expr: `join(split("a,b", ","), "-")`, want: "a-b"},
-		{expr: `replace("aXbX", "X", "-")`, want: "a-b-"},
-		{expr: `hasPrefix("abc", "a") && hasSuffix("abc", "c") && includes("abc", "b") && "abc" contains "b"`, want: "true"},
-		{expr: `sprintf("%03d", 7)`, want: "007"},
-		{expr: `regex_search("app-12", "^app-[0-9]+$")`, want: "true"},
-		{expr: `regex_search("a", "(")`, refused: "missing closing"},
-		{expr: `sanitize_regex("a.b")`, want: `a\\.b`},
-		{expr: `b64encode("a b")`, want: "YSBi"},
-		{expr: `b64decode("YWI=")`, want: "ab"},
-		{expr: `b64decode("?")`, refused: "b64decode"},
-		{expr: `toJson(map[string]int{"a": 1})`, want: `{\"a\":1}`},
-		{expr: `join(sort(unique([]string{"b", "a", "b"})), ",")`, want: "a,b"},
-		{expr: `coalesce("", nil, 0, "x", "y")`, want: "x"},
-		{expr: `dig(obj, "metadata.annotations['a.b/c']")`, want: "d"},
-		{expr: `dig(obj, "spec.rules[0].host")`, want: "h"},
-		{expr: `dig(obj, "spec.rules.1.host")`, refused: "spec.rules.1: the list has 1 elements"},
-		{expr: `dig(obj, "spec.rules.x")`, refused: "spec.rules.x: a list has no field"},
-		{expr: `dig(obj, "spec.replicas.x")`, refused: "spec.replicas.x: cannot look into a int64"},
-		{expr: `dig(obj, "spec..x")`, refused: "empty"},
-		{expr: `digString(obj, "spec.missing") + "-"`, want: "-"},
-		{expr: `digString(obj, "spec.replicas")`, refused: "spec.replicas is a int64, not a string"},
-		{expr: `digInt(obj, "spec.replicas") + digInt(obj, "spec.missing")`, want: "3"},
-		{expr: `len(digList(obj, "spec.rules"))`, want: "1"},
-		{expr: `join(sortedKeys(digMap(obj, "spec")), ",")`, want: "replicas,rules"},
-		{expr: `has(obj, "spec.rules") && !has(obj, "spec.x.y")`, want: "true"},
-		{expr: `sha256("a")`, want: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"},
-		{expr: `fail("because")`, refused: "because"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.expr, func(t *testing.T) {
-			e, err := templating.Compile(files("a.cfg", "{{ "+tt.expr+" }}"), &templating.Options{Vars: map[string]any{"obj": obj}})
-			require.NoError(t, err)
-			got, err := e.Render(t.Context(), "a.cfg", map[string]any{"obj": obj})
-			check(t, got, err, tt.want, tt.refused)
-		})
 	}
 }

@@ -1,10 +1,7 @@
 package k8swatchtest_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,41 +85,6 @@ func TestSourceWatch(t *testing.T) {
 	require.Equal(t, "true", mark.GetAnnotations()[metav1.InitialEventsAnnotationKey])
 }
 
-func TestSourceFaults(t *testing.T) {
-	src := k8swatchtest.NewSource()
-	lw, err := src.ListWatch(ingresses, "", nil)
-	require.NoError(t, err)
-	try := func() (list, watched error) {
-		_, list = lw.ListWithContext(t.Context(), metav1.ListOptions{})
-		w, watched := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-		if watched == nil {
-			w.Stop()
-		}
-		return list, watched
-	}
-	refused := func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
-	none := func(err error) bool { return err == nil }
-	for _, tt := range []struct {
-		name        string
-		do          func()
-		list, watch func(error) bool
-	}{
-		{"well", func() {}, none, none},
-		{"partitioned", src.Partition, refused, refused},
-		{"restored", src.Restore, none, none},
-		{"forbidden to watch", func() { src.Forbid(ingresses, "watch") }, none, apierrors.IsForbidden},
-		{"forbidden", func() { src.Forbid(ingresses) }, apierrors.IsForbidden, apierrors.IsForbidden},
-		{"allowed", func() { src.Allow(ingresses) }, none, none},
-		{"uninstalled", func() { src.Uninstall(ingresses) }, apierrors.IsNotFound, apierrors.IsNotFound},
-		{"installed", func() { src.Install(ingresses) }, none, none},
-	} {
-		tt.do()
-		if list, watched := try(); !tt.list(list) || !tt.watch(watched) {
-			t.Errorf("%s: list %v, watch %v", tt.name, list, watched)
-		}
-	}
-}
-
 // TestUninstall: the objects go first, told to those who watch, then the
 // resource; the next one of that name has no history.
 func TestUninstall(t *testing.T) {
@@ -190,33 +152,4 @@ func TestApplyConverts(t *testing.T) {
 			k8swatchtest.NewSource(obj)
 		}()
 	}
-}
-
-func ExampleSource() {
-	src := k8swatchtest.NewSource(ingress("web", nil))
-	w, err := k8swatch.New(src, ingresses, nil)
-	if err != nil {
-		panic(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- w.Run(ctx) }()
-	fmt.Println(w.WaitForSync(ctx))
-	stop()
-	<-done
-
-	src.Forbid(ingresses)
-	w, err = k8swatch.New(src, ingresses, &k8swatch.Options{NoWatchList: true})
-	if err != nil {
-		panic(err)
-	}
-	ctx, stop = context.WithCancel(context.Background())
-	go func() { done <- w.Run(ctx) }()
-	_, err = w.WaitForSync(ctx)
-	fmt.Println(errors.Is(err, k8swatch.ErrForbidden))
-	stop()
-	<-done
-	// Output:
-	// 1 <nil>
-	// true
 }
