@@ -109,25 +109,6 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 	})
 }
 
-// Pending counts the event that a handler is at.
-func TestPendingCountsTheOneAtWork(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := eventbus.New(nil)
-		b.Start()
-		release := make(chan struct{})
-		sub := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[int]) { <-release })
-		for want := range uint64(3) {
-			require.Equal(t, want, sub.Stats().Pending)
-			eventbus.Publish(b, int(want))
-			synctest.Wait()
-		}
-		close(release)
-		synctest.Wait()
-		require.Zero(t, sub.Stats().Pending, "at the end")
-		closeBus(t, b)
-	})
-}
-
 // Publishers, subscribers that come and go, slow ones and late ones, all at
 // once: nothing is lost or mixed up.
 func TestChurn(t *testing.T) {

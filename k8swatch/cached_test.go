@@ -336,9 +336,7 @@ func TestCachedWaits(t *testing.T) {
 		synctest.Wait()
 		stop()
 		require.ErrorIs(t, <-result, k8swatch.ErrStopped, "under way")
-		if _, err := c.Get(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
-			t.Errorf("after the end: %v", err)
-		}
+		require.ErrorIs(t, errOf(c.Get(t.Context())), k8swatch.ErrStopped, "after the end")
 		require.ErrorIs(t, c.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }
@@ -363,9 +361,7 @@ func TestCachedIndex(t *testing.T) {
 		require.ErrorAs(t, err, &option, "%s: an index on more than metadata", gvr.Resource)
 		require.ErrorContains(t, err, `no field "type"`, "%s: an index on more than metadata", gvr.Resource)
 	}
-	if _, err := k8swatch.NewCached[*corev1.Service](k8swatchtest.NewSource(), secrets, nil); err == nil {
-		t.Error("a wrong type was taken")
-	}
+	require.Error(t, errOf(k8swatch.NewCached[*corev1.Service](k8swatchtest.NewSource(), secrets, nil)), "a wrong type was taken")
 }
 
 func TestCachedUnstructured(t *testing.T) {

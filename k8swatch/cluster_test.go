@@ -136,9 +136,7 @@ func TestCluster(t *testing.T) {
 
 func TestNewClusterRefuses(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: missing}); err == nil || !strings.Contains(err.Error(), missing) {
-		t.Errorf("got %v", err)
-	}
+	require.ErrorContains(t, errOf(k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: missing})), missing)
 	t.Setenv("KUBECONFIG", missing)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err := k8swatch.NewCluster(nil)
@@ -248,10 +246,6 @@ func TestClusterClose(t *testing.T) {
 	before, err := dial(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	c.Close()
-	if _, err := before.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("open before Close: %v", err)
-	}
-	if _, err := dial(t.Context(), "tcp", address); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("opened after Close: %v", err)
-	}
+	require.ErrorIs(t, errOf(before.Read(make([]byte, 1))), net.ErrClosed, "open before Close")
+	require.ErrorIs(t, errOf(dial(t.Context(), "tcp", address)), net.ErrClosed, "opened after Close")
 }

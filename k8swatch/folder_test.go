@@ -173,9 +173,7 @@ func followed(t *testing.T, files map[string]string) (dir string, f *k8swatch.Fo
 	w = mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, f)
 	start(t, w)
-	if _, err := w.WaitForSync(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errOf(w.WaitForSync(soon(t))))
 	// Events are followed from here on: this one comes through.
 	write(t, filepath.Join(dir, "ready.yaml"), fmt.Sprintf(ingressYAML, "ready", "ready.test"))
 	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("ready.test") != nil })
@@ -250,9 +248,7 @@ func TestFolderHalfWritten(t *testing.T) {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 		require.NoError(t, err)
 		for _, part := range []string{text[:50], text[50 : len(text)/2], text[len(text)/2 : len(text)-3], text[len(text)-3:]} {
-			if _, err := file.WriteString(part); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errOf(file.WriteString(part)))
 		}
 		require.NoError(t, file.Close())
 		eventually(t, "the save is taken in", func() bool { return w.Snapshot().GetSingle(host) != nil })
@@ -339,9 +335,7 @@ func TestFolderConflict(t *testing.T) {
 }
 
 func TestFolderUnreadable(t *testing.T) {
-	if _, err := k8swatch.NewFolder(filepath.Join(t.TempDir(), "missing"), nil); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing folder: %v", err)
-	}
+	require.ErrorIs(t, errOf(k8swatch.NewFolder(filepath.Join(t.TempDir(), "missing"), nil)), os.ErrNotExist, "a missing folder")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "dangling.yaml")
 	if err := os.Symlink(dir, path); err != nil { // a directory where a file should be

@@ -26,9 +26,7 @@ func restart(t *testing.T, dir, copies string) (f *k8swatch.Folder, hosts, errs 
 	w := mustNew(t, f, ingresses, nil)
 	start(t, w)
 	mustNew(t, f, services, nil)
-	if _, err := w.WaitForSync(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errOf(w.WaitForSync(soon(t))))
 	for _, i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).List() {
 		hosts += i.Spec.Rules[0].Host + " "
 	}
@@ -174,9 +172,7 @@ func TestFolderCopiesFollow(t *testing.T) {
 // its volume, deletes nothing; one with another file, be it empty, does.
 func TestFolderAwayAtARestart(t *testing.T) {
 	dir, copies := filepath.Join(t.TempDir(), "manifests"), t.TempDir()
-	if _, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies}); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("a folder that never was: %v", err)
-	}
+	require.ErrorIs(t, errOf(k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies})), os.ErrNotExist, "a folder that never was")
 	fill := func() {
 		t.Helper()
 		require.NoError(t, os.MkdirAll(dir, 0o700))

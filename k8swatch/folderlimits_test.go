@@ -30,7 +30,5 @@ func TestFolderLimits(t *testing.T) {
 	for i, err := range got {
 		require.True(t, strings.HasSuffix(err.Error(), want[i]), "%v, want %s", err, want[i])
 	}
-	if _, err := k8swatch.ParseManifests("x.yaml", []byte(large)); err == nil {
-		t.Error("an object beyond the bound was taken")
-	}
+	require.Error(t, errOf(k8swatch.ParseManifests("x.yaml", []byte(large))), "an object beyond the bound was taken")
 }

@@ -45,9 +45,7 @@ func TestForeignSourceAnnotation(t *testing.T) {
 		cached, err := k8swatch.NewCached[*corev1.Secret](src, secrets, nil)
 		require.NoError(t, err)
 		start(t, cached)
-		if _, err := cached.WaitForSync(soon(t)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, errOf(cached.WaitForSync(soon(t))))
 		honest(t, cached.Metadata().ByName("ns", "a"))
 		got, err := cached.List(soon(t))
 		require.NoError(t, err)

@@ -37,9 +37,7 @@ func TestGroup(t *testing.T) {
 		start(t, g)
 		synctest.Wait()
 		require.ErrorIs(t, g.Add(mustNew(t, src, ingresses, nil)), k8swatch.ErrGroupRunning, "added while running")
-		if _, err := g.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrForbidden) {
-			t.Errorf("WaitForSync: %v", err)
-		}
+		require.ErrorIs(t, errOf(g.WaitForSync(t.Context())), k8swatch.ErrForbidden, "WaitForSync")
 		// A change before the last watcher is synced belongs to the initial sync.
 		src.Apply(ingress("a", "2"))
 		elapse(time.Second)

@@ -74,6 +74,9 @@ func synced(t testing.TB, w interface {
 	require.Equal(t, want, n)
 }
 
+// errOf is the error of a call of which nothing else matters.
+func errOf[T any](_ T, err error) error { return err }
+
 // eventually polls a condition that no channel tells of.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()

@@ -96,9 +96,7 @@ func TestDecodeManifestIsBounded(t *testing.T) {
 	}
 	var root yamlnode.Node
 	require.NoError(t, yamlnode.Unmarshal([]byte(file), &root))
-	if _, err := k8swatch.DecodeManifest("c.yaml", &root); err == nil || !strings.Contains(err.Error(), "more than") {
-		t.Errorf("%v", err)
-	}
+	require.ErrorContains(t, errOf(k8swatch.DecodeManifest("c.yaml", &root)), "more than")
 }
 
 func ExampleNewStatic() {

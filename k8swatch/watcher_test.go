@@ -309,9 +309,7 @@ func TestForbiddenAndNotInstalled(t *testing.T) {
 				tt.end(src)
 				elapse(2 * time.Second)
 				synctest.Wait()
-				if _, err := w.WaitForSync(t.Context()); err != nil {
-					t.Errorf("it did not go on behind the error: %v", err)
-				}
+				require.NoError(t, errOf(w.WaitForSync(t.Context())), "it did not go on behind the")
 				// Taken away while it runs: the snapshot stays, the state tells.
 				tt.begin(src)
 				elapse(5 * time.Second)
@@ -336,9 +334,7 @@ func TestWaitForSyncEndsWithContext(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		stop()
-		if _, err := w.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
-			t.Errorf("after Run: %v", err)
-		}
+		require.ErrorIs(t, errOf(w.WaitForSync(t.Context())), k8swatch.ErrStopped, "after Run")
 		require.ErrorIs(t, w.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }

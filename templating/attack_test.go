@@ -70,12 +70,8 @@ func TestLongLineOfMap(t *testing.T) {
 		x  string
 		ok bool
 	}{{long, true}, {long + "a", false}} {
-		if _, err := e.Render(t.Context(), "a.map", map[string]any{"x": tt.x}); (err == nil) != tt.ok {
-			t.Errorf("%d bytes: %v", len(tt.x), err)
-		}
-		if _, err := e.RenderEach(t.Context(), "a.map", "x", []any{"b", tt.x}, map[string]any{}); (err == nil) != tt.ok {
-			t.Errorf("each, %d bytes: %v", len(tt.x), err)
-		}
+		require.Equal(t, tt.ok, errOf(e.Render(t.Context(), "a.map", map[string]any{"x": tt.x})) == nil, "%d bytes", len(tt.x))
+		require.Equal(t, tt.ok, errOf(e.RenderEach(t.Context(), "a.map", "x", []any{"b", tt.x}, map[string]any{})) == nil, "each, %d bytes", len(tt.x))
 	}
 }
 

@@ -163,9 +163,7 @@ func TestItemsTogether(t *testing.T) {
 	e, err := templating.Compile(files("a.cfg", "{% n = 1 %}{{ x }}"), &templating.Options{Vars: map[string]any{"x": "", "n": 0}, MaxOutput: 1000})
 	require.NoError(t, err)
 	item := strings.Repeat("x", 400)
-	if _, err := e.RenderEach(t.Context(), "a.cfg", "x", []any{item, item, item}, map[string]any{"n": 0}); !errors.Is(err, templating.ErrTooLarge) {
-		t.Errorf("got %v", err)
-	}
+	require.ErrorIs(t, errOf(e.RenderEach(t.Context(), "a.cfg", "x", []any{item, item, item}, map[string]any{"n": 0})), templating.ErrTooLarge)
 }
 
 // TestDeepTemplates compiles what Scriggo would take minutes for, or the whole stack.

@@ -2,7 +2,6 @@ package templating_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -19,13 +18,9 @@ func TestContextStopsALoop(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range e.Entries() {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if _, err := e.Render(ctx, name, nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		require.ErrorIs(t, errOf(e.Render(ctx, name, nil)), context.DeadlineExceeded, name)
 		cancel()
-		if _, err := e.Render(ctx, name, nil); err == nil {
-			t.Errorf("%s: rendered with a context that is done", name)
-		}
+		require.Error(t, errOf(e.Render(ctx, name, nil)), "%s: rendered with a context that is done", name)
 	}
 }
 

@@ -19,6 +19,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// errOf is the error of a call of which nothing else matters.
+func errOf[T any](_ T, err error) error { return err }
+
 func files(pairs ...string) fstest.MapFS {
 	fsys := fstest.MapFS{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -317,9 +320,7 @@ func TestCompileReportsAllEntries(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s:%d", e.File, e.Line))
 	}
 	require.Equal(t, "a.cfg:1 c.cfg:1 sub/d.cfg:1", strings.Join(got, " "))
-	if _, err := templating.Compile(files("a.cfg", ""), &templating.Options{Entries: []string{"b.cfg"}}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing entry: %v", err)
-	}
+	require.ErrorIs(t, errOf(templating.Compile(files("a.cfg", ""), &templating.Options{Entries: []string{"b.cfg"}})), fs.ErrNotExist, "missing entry")
 }
 
 func TestOptions(t *testing.T) {
@@ -336,14 +337,10 @@ func TestOptions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := templating.Compile(files("a.cfg", ""), &tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %s", err, tt.want)
-			}
+			require.ErrorContains(t, errOf(templating.Compile(files("a.cfg", ""), &tt.opts)), tt.want)
 		})
 	}
-	if _, err := templating.Compile(nil, nil); err == nil {
-		t.Error("no file system: no error")
-	}
+	require.Error(t, errOf(templating.Compile(nil, nil)), "no file system: no error")
 }
 
 func TestVariables(t *testing.T) {

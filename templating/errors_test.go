@@ -182,9 +182,8 @@ func TestSecondRunDiffers(t *testing.T) {
 			},
 		}})
 		require.NoError(t, err)
-		if _, err := e.Render(ctx, "a.cfg", nil); positions(err) != want || runs != 2 {
-			t.Errorf("%s: %s (%v), %d runs", name, positions(err), err, runs)
-		}
+		require.Equal(t, want, positions(errOf(e.Render(ctx, "a.cfg", nil))), name)
+		require.Equal(t, 2, runs, name)
 		cancel()
 	}
 }
@@ -195,14 +194,10 @@ func TestTracedWithoutARender(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) || traced == nil || traced.Text != "" {
 		t.Errorf("no entry: %v, %v", traced, err)
 	}
-	if _, err := e.RenderTraced(t.Context(), "a.cfg", nil); len(templating.Errors(err)) != 1 {
-		t.Errorf("no variables: %v", err)
-	}
+	require.Len(t, templating.Errors(errOf(e.RenderTraced(t.Context(), "a.cfg", nil))), 1, "no variables")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.RenderTraced(ctx, "a.cfg", tracedVars()); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	require.ErrorIs(t, errOf(e.RenderTraced(ctx, "a.cfg", tracedVars())), context.Canceled, "cancelled")
 }
 
 // TestStopped checks that a traced render of an endless template ends with its

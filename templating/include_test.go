@@ -105,15 +105,11 @@ func TestIncludeBounds(t *testing.T) {
 		"c.cfg", "{{ include(`loop`) }}", "snippets/loop.cfg", "{% for true %}{% end %}"), &templating.Options{MaxOutput: 1000})
 	require.NoError(t, err)
 	for _, entry := range []string{"a.cfg", "b.cfg"} {
-		if _, err := e.Render(t.Context(), entry, nil); !errors.Is(err, templating.ErrTooLarge) {
-			t.Errorf("%s: %v", entry, err)
-		}
+		require.ErrorIs(t, errOf(e.Render(t.Context(), entry, nil)), templating.ErrTooLarge, entry)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
-	if _, err := e.Render(ctx, "c.cfg", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("loop: %v", err)
-	}
+	require.ErrorIs(t, errOf(e.Render(ctx, "c.cfg", nil)), context.Canceled, "loop")
 }
 
 func TestIncludeKinds(t *testing.T) {
@@ -149,9 +145,7 @@ func TestIncludeOptions(t *testing.T) {
 		_, err := templating.Compile(files(append([]string{"a.cfg", ""}, more...)...), nil)
 		require.ErrorContains(t, err, name)
 	}
-	if _, err := templating.Compile(brokenFolder{}, &templating.Options{Entries: []string{"a.cfg"}}); err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Errorf("folder that cannot be read: %v", err)
-	}
+	require.ErrorContains(t, errOf(templating.Compile(brokenFolder{}, &templating.Options{Entries: []string{"a.cfg"}})), "broken", "folder that cannot be read")
 }
 
 type brokenFolder struct{}

@@ -127,7 +127,7 @@ func TestMissingConditions(t *testing.T) {
 		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
 		require.NoError(t, err)
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
-		require.Equal(t, isRefused(err, "has no condition"), refused, "%s", template)
+		require.Equal(t, isRefused(err, "has no condition"), refused, template)
 		require.False(t, !refused && err != nil, "%s: got %q, %v", template, got, err)
 		texts, err := e.RenderEach(t.Context(), "haproxy.cfg", "x", []any{"", ""}, nil)
 		require.Equal(t, isRefused(err, "has no condition"), refused, "%s: each: got %q", template, texts)

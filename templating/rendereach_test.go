@@ -75,15 +75,11 @@ func TestRenderEach(t *testing.T) {
 	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], "text"}, vars)
 	require.ErrorContains(t, err, "variable x is a string", "item of another type")
 	for _, wrong := range [][2]string{{"nope.cfg", "x"}, {"macro.cfg", "nope"}} {
-		if _, err := engine.RenderEach(t.Context(), wrong[0], wrong[1], items, vars); !errors.As(err, &e) {
-			t.Errorf("%q: %v", wrong, err)
-		}
+		require.ErrorAs(t, errOf(engine.RenderEach(t.Context(), wrong[0], wrong[1], items, vars)), &e, "%q", wrong)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := engine.RenderEach(ctx, "macro.cfg", "x", items, vars); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	require.ErrorIs(t, errOf(engine.RenderEach(ctx, "macro.cfg", "x", items, vars)), context.Canceled, "cancelled")
 }
 
 func BenchmarkRenderEach(b *testing.B) {

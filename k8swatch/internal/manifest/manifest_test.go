@@ -31,7 +31,7 @@ func TestTextsStayAsTheyAre(t *testing.T) {
 	found, errs := Parse("f.yaml", []byte("apiVersion: x/v1\nkind: X\nmetadata: {name: a}\nspec: {a, b: , c: ~}\n"), memapi.Types{})
 	require.Empty(t, errs)
 	for k, v := range found[0].Object.(*unstructured.Unstructured).Object["spec"].(map[string]any) {
-		require.Nil(t, v, "%s", k)
+		require.Nil(t, v, k)
 	}
 }
 
