@@ -281,46 +281,6 @@ func TestFolderEmptied(t *testing.T) {
 	require.Empty(t, errorsOf(f, dir), "an empty file that had no objects")
 }
 
-// TestFolderGoesAfterASave: files of which the news comes when the folder is away
-// already are not taken for deleted.
-func TestFolderGoesAfterASave(t *testing.T) {
-	const n = 50
-	top := t.TempDir()
-	fill := func(dir, host string) {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		for i := range n {
-			write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), host))
-		}
-	}
-	dir, next := filepath.Join(top, "manifests"), filepath.Join(top, "next")
-	fill(dir, "a.test")
-	fill(next, "c.test")
-	var log errorLog
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
-	f.SetSettle(time.Nanosecond) // what is to be concluded is concluded before anybody looks
-	var deleted atomic.Int32
-	w := mustNew(t, f, ingresses, &k8swatch.Options{
-		IndexBy: []string{"spec.rules[*].host"}, Debounce: -1,
-		OnChange: func(_ context.Context, c k8swatch.Changes) error { deleted.Add(int32(c.Deleted)); return nil },
-	})
-	start(t, w)
-	start(t, f)
-	synced(t, w, n)
-	write(t, filepath.Join(dir, "0.yaml"), fmt.Sprintf(ingressYAML, "i0", "followed.test"))
-	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("followed.test") != nil })
-	for i := range n {
-		write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), "b.test"))
-	}
-	require.NoError(t, os.Rename(dir, dir+".old"))
-	eventually(t, "the loss is told", func() bool { return log.len() > 0 })
-	require.NoError(t, os.Rename(next, dir))
-	eventually(t, "the new folder is followed", func() bool { return len(w.Snapshot().Get("c.test")) == n })
-	require.Zero(t, deleted.Load())
-}
-
 func TestFolderConflict(t *testing.T) {
 	dir, f, w, log := followed(t, map[string]string{"b.yaml": fmt.Sprintf(ingressYAML, "x", "b.test")})
 	write(t, filepath.Join(dir, "a.yaml"), "\n"+fmt.Sprintf(ingressYAML, "x", "a.test"))
@@ -378,5 +338,35 @@ func BenchmarkFolderSave(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		write(b, path, fmt.Sprintf(ingressYAML, "a", fmt.Sprintf("h%d.test", n)))
 		<-changed
+	}
+}
+
+// TestOnErrorMayAskTheFolder: a callback that looks at what is wrong.
+func TestOnErrorMayAskTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	var folder atomic.Pointer[k8swatch.Folder]
+	counts := make(chan int, 10)
+	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: func(error) {
+		if f := folder.Load(); f != nil {
+			counts <- len(f.Errors())
+		}
+	}})
+	require.NoError(t, err)
+	folder.Store(f)
+	start(t, f)
+	write(t, filepath.Join(dir, "a.yaml"), "kind: [\n")
+	select {
+	case n := <-counts:
+		require.Equal(t, 1, n)
+	case <-soon(t).Done():
+		t.Fatal("no error, or a deadlock")
+	}
+	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "web", "a.test"))
+	write(t, filepath.Join(dir, "c.yaml"), fmt.Sprintf(ingressYAML, "web", "a.test"))
+	select {
+	case n := <-counts:
+		require.Equal(t, 2, n)
+	case <-soon(t).Done():
+		t.Fatal("no conflict, or a deadlock")
 	}
 }

@@ -212,19 +212,6 @@ func TestFolderAwayAtARestart(t *testing.T) {
 	}
 }
 
-// TestFolderReplacedByAnEmptyOne: the volume of a mount point goes while it is read.
-func TestFolderReplacedByAnEmptyOne(t *testing.T) {
-	dir, f, w, log := followed(t, map[string]string{"a.yaml": fmt.Sprintf(ingressYAML, "a", "a.test")})
-	require.NoError(t, os.Rename(dir, dir+".old"))
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	eventually(t, "it is told", func() bool { return strings.Contains(errorsOf(f, dir), "the folder is empty") })
-	require.NotNil(t, w.Snapshot().GetSingle("a.test"), "the objects went")
-	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
-	eventually(t, "the new folder is followed", func() bool { return w.Snapshot().GetSingle("b.test") != nil && len(f.Errors()) == 0 })
-	eventually(t, "what it does not have is deleted", func() bool { return w.Snapshot().GetSingle("a.test") == nil })
-	_ = log
-}
-
 // TestFolderLeftOut: files that cannot be read are told, and delay nobody.
 func TestFolderLeftOut(t *testing.T) {
 	dir := t.TempDir()
@@ -237,42 +224,6 @@ func TestFolderLeftOut(t *testing.T) {
 	const why = ": it is no regular file; manifests in folders below are not read; no earlier version of it is known: none of it is in use"
 	if _, got, said := restart(t, dir, ""); got != "good.test upper.test" || said != "pipe.yaml"+why+"\nsub.yaml"+why {
 		t.Errorf("served %q, said %q", got, said)
-	}
-}
-
-// TestFolderKinds: what nobody reads is told where it may be meant, once for each
-// kind, and the rest of the file is used.
-func TestFolderKinds(t *testing.T) {
-	const rest = "; everything else in the file is in use"
-	for head, want := range map[string]string{
-		"networking.k8s.io/v1 Ingres":       "networking.k8s.io/v1 has no kind Ingres; did you mean Ingress?",
-		"networking.k8s.io/v1 ingress":      "networking.k8s.io/v1 has no kind ingress; did you mean Ingress?",
-		"v1 Ingress":                        "v1 has no kind Ingress; it has apiVersion networking.k8s.io/v1",
-		"extensions/v1beta1 Ingress":        "nothing reads Ingress of extensions/v1beta1; did you mean apiVersion networking.k8s.io/v1?",
-		"networking.k8s.io/v1beta1 Ingress": "nothing reads Ingress of networking.k8s.io/v1beta1; did you mean apiVersion networking.k8s.io/v1?",
-		"networking.k8s.oi/v1 Ingress":      "nothing reads Ingress of networking.k8s.oi/v1; did you mean apiVersion networking.k8s.io/v1?",
-		"networking.k8s.io/v2 Ingres":       "nothing reads Ingres of networking.k8s.io/v2; did you mean one of the ingresses of networking.k8s.io/v1?",
-		"apps/v1 Deployment":                "", // of others
-		"v1 Pod":                            "",
-		"serving.knative.dev/v1 Service":    "",
-		"example.com/v1 Route":              "",
-	} {
-		t.Run(head, func(t *testing.T) {
-			version, kind, _ := strings.Cut(head, " ")
-			dir, other := t.TempDir(), "---\napiVersion: "+version+"\nkind: "+kind+"\nmetadata: {name: %s}\n"
-			write(t, filepath.Join(dir, "all.yaml"), fmt.Sprintf(ingressYAML, "good", "good.test")+fmt.Sprintf(other, "x")+fmt.Sprintf(other, "z"))
-			_, got, said := restart(t, dir, "")
-			if want != "" {
-				want = "all.yaml:9: " + kind + " default/x and 1 more: " + want + rest
-			}
-			require.Equal(t, "good.test", got)
-			require.Equal(t, want, said)
-		})
-	}
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a.yaml"), "kind: Ingress\nmetadata: {name: a}\n")
-	if _, _, said := restart(t, dir, ""); !strings.Contains(said, "apiVersion or kind is missing; Ingress has apiVersion networking.k8s.io/v1") {
-		t.Error(said)
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -57,40 +55,6 @@ func TestWatchTyped(t *testing.T) {
 	eventually(t, "the deletion is stored", func() bool { return w.Snapshot().Len() == 2 })
 	require.Nil(t, w.Snapshot().ByName("shop", "a"), "after the deletion: %v at", names(w.Snapshot().List()))
 	require.Equal(t, before.Revision()+2, w.Snapshot().Revision(), "after the deletion: %v at", names(w.Snapshot().List()))
-}
-
-func TestWatchUnstructured(t *testing.T) {
-	route := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Route",
-		"metadata": map[string]any{"namespace": "shop", "name": "r", "managedFields": []any{}, "annotations": map[string]any{
-			"kubectl.kubernetes.io/last-applied-configuration": "{}", "keep": "me"}},
-		"spec":   map[string]any{"host": "r.test"},
-		"status": map[string]any{"big": "thing"},
-	}}
-	w := mustNew(t, k8swatchtest.NewSource(route), routes, &k8swatch.Options{IndexBy: []string{"spec.host"}, IgnoreFields: []string{"status"}})
-	start(t, w)
-	synced(t, w, 1)
-	got := k8swatch.Read[*unstructured.Unstructured](w.Snapshot()).GetSingle("r.test")
-	if got == nil || got.Object["status"] != nil || got.GetManagedFields() != nil || len(got.GetAnnotations()) != 1 {
-		t.Fatalf("stored %v", got)
-	}
-	require.NotNil(t, route.Object["status"], "the caller's object was trimmed")
-}
-
-func TestTrimTyped(t *testing.T) {
-	i := ingress("shop", "web")
-	i.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	i.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
-	i.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "192.0.2.1"}}
-	for _, noStream := range []bool{false, true} {
-		w := mustNew(t, k8swatchtest.NewSource(i), ingresses, &k8swatch.Options{IgnoreFields: []string{"status"}, NoWatchList: noStream})
-		start(t, w)
-		synced(t, w, 1)
-		got := k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).GetSingle("shop", "web")
-		if got.ManagedFields != nil || got.Annotations != nil || got.Status.LoadBalancer.Ingress != nil {
-			t.Errorf("stored %+v", got)
-		}
-	}
 }
 
 func TestSelectors(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -250,4 +251,59 @@ func TestMemoryOfOthers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "# done\n", got)
 	runtime.KeepAlive(others)
+}
+
+// TestPrintsWithoutEnd: the bounds of the output end a render, with the line where it is,
+// and before it took much of the memory. With the default bounds that takes 3 to 8
+// seconds of a processor, and 270 MiB.
+func TestPrintsWithoutEnd(t *testing.T) {
+	const most = 1 << 20
+	for name, template := range map[string]string{
+		"values":   "{% for true %}{{ x }}\n{% end %}",
+		"one line": "{% for true %}abc {{ x }} def {% end %}",
+		"text":     "{% for true %}\n0123456789{% end %}",
+		"in macro": "{% macro A() %}{% for true %}{{ 123456789 }}{% end %}{% end macro %}\n{{ A() }}",
+		"macro":    "{% macro m(x int) %}{{ x }}\n{% end %}{% for true %}{{ m(x) }}{% end %}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := templating.Compile(files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": 0}, MaxOutput: most})
+			require.NoError(t, err)
+			peak := peakOfHeap()
+			_, err = e.Render(t.Context(), "a.cfg", map[string]any{"x": 1})
+			var at *templating.Error
+			if !errors.Is(err, templating.ErrTooLarge) || !errors.As(err, &at) || at.Line == 0 || strings.Contains(err.Error(), "memory") {
+				t.Errorf("got %v", err)
+			}
+			require.LessOrEqual(t, peak(), uint64(64*most))
+		})
+	}
+}
+
+func TestContextStopsALoop(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{% for true %}{% end %}", "b.cfg", "{% macro A() %}{% for true %}{% end %}{% end macro %}{% var a = A() %}{{ a }}",
+		"c.cfg", "{% macro A() %}0123456789{% end macro %}\n{% for true %}{% var _ = A() %}{% end %}"), nil)
+	require.NoError(t, err)
+	for _, name := range e.Entries() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		require.ErrorIs(t, errOf(e.Render(ctx, name, nil)), context.DeadlineExceeded, name)
+		cancel()
+		require.Error(t, errOf(e.Render(ctx, name, nil)), "%s: rendered with a context that is done", name)
+	}
+}
+
+func TestConcurrentRenders(t *testing.T) {
+	e, err := templating.Compile(files("a.cfg", "{% list[0] = x %}{% for _, s := range list %}{{ s }} {% end %}{% if x == `7` %}{{ fail(x) }}{% end %}"), &templating.Options{
+		Globals: map[string]any{"list": [2]string{"a", "b"}}, Vars: map[string]any{"x": ""}})
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			x := fmt.Sprint(i)
+			out, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": x})
+			if (i == 7) != (err != nil) || err == nil && out != x+" b " {
+				t.Errorf("%s: got %q, %v", x, out, err)
+			}
+		})
+	}
+	wg.Wait()
 }
