@@ -180,10 +180,7 @@ func TestElectionEarlyReturn(t *testing.T) {
 // very place where the leader is about to act, before anything else can run.
 func TestElectionFrozen(t *testing.T) {
 	l := newLeases()
-	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
-		Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
-	})
-	require.NoError(t, err)
+	e := l.candidate(t, "a")
 	synctest.Test(t, func(t *testing.T) {
 		// A renewal that hangs until the process thaws.
 		freeze := make(chan struct{})
@@ -197,9 +194,7 @@ func TestElectionFrozen(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+		stop := stands(t, e)
 		elapse(3 * time.Second)
 		require.True(t, e.Leading(), "not leading")
 		frozen.Store(true)
@@ -212,7 +207,6 @@ func TestElectionFrozen(t *testing.T) {
 		require.False(t, e.Leading(), "thawed: leading %v, leader %q", e.Leading(), e.Leader())
 		require.Equal(t, "b", e.Leader(), "thawed: leading")
 		stop()
-		<-done
 	})
 }
 
@@ -234,9 +228,7 @@ func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+		stop := stands(t, e)
 		elapse(3 * time.Second)
 		require.True(t, e.Leading(), "not leading")
 		away.Store(true)
@@ -249,7 +241,6 @@ func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
 			t.Errorf("the Lease of b is held by %q; a leads: %v", holder, e.Leading())
 		}
 		stop()
-		<-done
 	})
 }
 

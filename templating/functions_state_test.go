@@ -123,16 +123,6 @@ func TestSharedWaitEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// TestSharedUses checks that what an entry may get from another counts as read.
-func TestSharedUses(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{{ shared.Get(`k`) }}{{ y }}", "b.cfg", "{{ shared.ComputeIfAbsent(`k`, func() any { return x }) }}", "c.cfg", "{{ z }}"),
-		&templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
-	require.NoError(t, err)
-	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "x y", "c.cfg": "z"} {
-		require.Equal(t, want, strings.Join(e.Uses(entry), " "), "%s uses", entry)
-	}
-}
-
 func TestDebug(t *testing.T) {
 	var got []string
 	e, err := templating.Compile(files("a.cfg", "retry-on a\n  {% debug(x, 2) %}\n{{ render `_p.cfg` }}{% for _, i := range seq(2) %}{% debug(i) %}{% end %}{% macro M() %}{% debug(`m`) %}{% end %}{{ M() }}", "_p.cfg", "{% debug(`p`) %}"),

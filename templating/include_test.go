@@ -154,19 +154,6 @@ func (brokenFolder) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("broken")}
 }
 
-// TestIncludeUses checks that what snippets read counts as read by whoever may
-// include them.
-func TestIncludeUses(t *testing.T) {
-	e, err := templating.Compile(files(
-		"a.cfg", "{{ include(`s`) }}", "b.cfg", "b", "m.map", "{{ include_all(`*`) }}",
-		"snippets/s.cfg", "{{ x }}", "snippets/t.cfg", "{% macro M() %}{{ y }}{% end %}{{ M() }}", "snippets/s.map", "{{ z }}",
-	), &templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
-	require.NoError(t, err)
-	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "", "m.map": "z"} {
-		require.Equal(t, want, strings.Join(e.Uses(entry), " "), "%s uses", entry)
-	}
-}
-
 func TestIncludeEachAndTraced(t *testing.T) {
 	e, err := templating.Compile(files("b.cfg", "backend {{ x.Name }}\n{{ include_all(`*`, x.Note) }}", "snippets/n.cfg", "# one\n    # {{ data }} {{ x.Name }}\n"),
 		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})

@@ -13,25 +13,29 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
+// TestUses: an entry reads what it, the files and snippets that it may read, and the values that it may
+// get from another entry read.
 func TestUses(t *testing.T) {
-	files := fstest.MapFS{
-		"none.cfg":   {Data: []byte("global\n")},
-		"one.cfg":    {Data: []byte("{% if a != `` %}{{ b }}{% end %}")},
-		"render.cfg": {Data: []byte("{{ render `_part.cfg` }}")},
-		"import.cfg": {Data: []byte("{% import `_lib.cfg` %}{{ M() }}")},
-		"macro.cfg":  {Data: []byte("{% macro M() %}{{ a }}{% end %}{{ M() }}")},
-		"_part.cfg":  {Data: []byte("{{ c }}")},
-		"_lib.cfg":   {Data: []byte("{% macro M() %}{{ b }}{% end %}")},
-	}
-	engine, err := templating.Compile(files, &templating.Options{
-		Vars:    map[string]any{"a": "", "b": "", "c": "", "d": ""},
-		Globals: map[string]any{"fixed": []string{"x"}},
-	})
-	require.NoError(t, err)
-	for entry, want := range map[string]string{
-		"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": "",
+	for _, tt := range []struct {
+		files fstest.MapFS
+		want  map[string]string
+	}{
+		{files("none.cfg", "global\n", "one.cfg", "{% if a != `` %}{{ b }}{% end %}", "render.cfg", "{{ render `_part.cfg` }}",
+			"import.cfg", "{% import `_lib.cfg` %}{{ M() }}", "macro.cfg", "{% macro M() %}{{ a }}{% end %}{{ M() }}",
+			"_part.cfg", "{{ c }}", "_lib.cfg", "{% macro M() %}{{ b }}{% end %}"),
+			map[string]string{"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": ""}},
+		{files("a.cfg", "{{ include(`s`) }}", "b.cfg", "b", "m.map", "{{ include_all(`*`) }}",
+			"snippets/s.cfg", "{{ a }}", "snippets/t.cfg", "{% macro M() %}{{ b }}{% end %}{{ M() }}", "snippets/s.map", "{{ c }}"),
+			map[string]string{"a.cfg": "a b", "b.cfg": "", "m.map": "c"}},
+		{files("a.cfg", "{{ shared.Get(`k`) }}{{ b }}", "b.cfg", "{{ shared.ComputeIfAbsent(`k`, func() any { return a }) }}", "c.cfg", "{{ c }}"),
+			map[string]string{"a.cfg": "a b", "b.cfg": "a b", "c.cfg": "c"}},
 	} {
-		require.Equal(t, want, strings.Join(engine.Uses(entry), " "), "%s uses", entry)
+		engine, err := templating.Compile(tt.files, &templating.Options{
+			Vars: map[string]any{"a": "", "b": "", "c": "", "d": ""}, Globals: map[string]any{"fixed": []string{"x"}}})
+		require.NoError(t, err)
+		for entry, want := range tt.want {
+			require.Equal(t, want, strings.Join(engine.Uses(entry), " "), "%s uses", entry)
+		}
 	}
 }
 

@@ -179,16 +179,22 @@ func TestContextEnds(t *testing.T) {
 	}
 }
 
+// routesOf is the model of the random test with n objects.
+func routesOf(n int) *model {
+	m := newRoutes()
+	m.limit.Set("objects", n+1)
+	for i := range n {
+		k := fmt.Sprint("o", i)
+		m.objects.Set(k, object{name: k, space: fmt.Sprint("n", i%100), service: k, age: i, hosts: [2]string{"h" + k}})
+	}
+	return m
+}
+
 // BenchmarkChange changes one of n objects of the model of the random test.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range []int{2000, 10_000, 50_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			m := newRoutes()
-			m.limit.Set("objects", n+1)
-			for i := range n {
-				k := fmt.Sprint("o", i)
-				m.objects.Set(k, object{name: k, space: fmt.Sprint("n", i%100), service: k, age: i, hosts: [2]string{"h" + k}})
-			}
+			m := routesOf(n)
 			for i := 0; b.Loop(); i++ {
 				m.services.Set("o7", i)
 				if err := errors.Join(m.g.Run(b.Context()), m.g.Commit()); err != nil {
@@ -204,12 +210,7 @@ func BenchmarkFirst(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 50_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				m := newRoutes()
-				m.limit.Set("objects", n+1)
-				for i := range n {
-					k := fmt.Sprint("o", i)
-					m.objects.Set(k, object{name: k, space: fmt.Sprint("n", i%100), service: k, age: i, hosts: [2]string{"h" + k}})
-				}
+				m := routesOf(n)
 				if err := errors.Join(m.g.Run(b.Context()), m.g.Commit()); err != nil {
 					b.Fatal(err)
 				}
