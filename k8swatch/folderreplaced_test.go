@@ -19,9 +19,7 @@ import (
 func TestFolderThatIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
 	create := func(host string) {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(dir, 0o700))
 		write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "web", host))
 	}
 	create("a.test")
@@ -64,9 +62,7 @@ func TestFolderGoesAfterASave(t *testing.T) {
 	const n = 50
 	top := t.TempDir()
 	fill := func(dir, host string) {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Mkdir(dir, 0o700))
 		for i := range n {
 			write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), host))
 		}

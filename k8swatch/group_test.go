@@ -50,9 +50,7 @@ func TestGroup(t *testing.T) {
 		}
 		src.Allow(services)
 		elapse(3 * time.Second)
-		if n, err := g.WaitForSync(t.Context()); n != 3 || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
+		synced(t, g, 3)
 		synctest.Wait()
 		require.Equal(t, 3, count)
 		require.Empty(t, rec.all())

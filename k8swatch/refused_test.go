@@ -38,9 +38,7 @@ func TestRefused(t *testing.T) {
 		src := brokenSource{list: []runtime.Object{nameless, service("a", "wrong"), good}, events: watch.NewFake()}
 		w := mustNew(t, src, ingresses, &k8swatch.Options{Logger: quiet, NoWatchList: true})
 		start(t, w)
-		if n, err := w.WaitForSync(t.Context()); n != 1 || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
+		synced(t, w, 1)
 		if s := w.State(); s.Refused != 2 || s.Objects != 1 {
 			t.Errorf("state %+v", s)
 		}

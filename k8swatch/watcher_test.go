@@ -311,9 +311,7 @@ func TestBookmarkEaten(t *testing.T) {
 		w := mustNew(t, src, ingresses, nil)
 		start(t, w)
 		begun := time.Now()
-		if n, err := w.WaitForSync(t.Context()); n != 1 || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
+		synced(t, w, 1)
 		if took := time.Since(begun); took < 10*time.Second || took > 12*time.Second {
 			t.Errorf("synced after %s", took)
 		}
