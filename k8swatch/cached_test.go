@@ -46,8 +46,7 @@ func TestCached(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "b", "2"), secret("shop", "a", "1"), secret("blog", "z", "3"))
 		var rec recorder
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{OnChange: rec.onChange})
-		start(t, c)
-		synced(t, c, 3)
+		start(t, c, 3)
 		if s := c.Stats(); s.Fetches != 0 || s.Objects != 0 {
 			t.Errorf("before it is asked: %+v", s)
 		}
@@ -127,8 +126,7 @@ func TestCachedErrors(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
 				c := mustCached[*corev1.Secret](t, src, secrets, nil)
-				start(t, c)
-				synced(t, c, 2)
+				start(t, c, 2)
 				passwords(t, c, "shop", "a")
 				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error { return tt.err })
 				found, err := c.Get(t.Context(), "shop")
@@ -152,8 +150,7 @@ func TestCachedGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{Parallel: 1})
-		start(t, c)
-		synced(t, c, 2)
+		start(t, c, 2)
 		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
 			src.OnRequest(nil)
 			src.Delete(secret("shop", "b", ""))
@@ -170,8 +167,7 @@ func TestCachedFlights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "a", "1"))
 		c := mustCached[*corev1.Secret](t, src, secrets, nil)
-		start(t, c)
-		synced(t, c, 1)
+		start(t, c, 1)
 		var begun, ended atomic.Int32
 		release := make(chan struct{})
 		src.OnRequest(func(ctx context.Context, r k8swatchtest.Request) error {
@@ -232,8 +228,7 @@ func TestCachedNewVersionInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &lateSource{Source: k8swatchtest.NewSource(secret("shop", "a", "old")), release: make(chan struct{})}
 		c := mustCached[*corev1.Secret](t, src, secrets, nil)
-		start(t, c)
-		synced(t, c, 1)
+		start(t, c, 1)
 		old := make(chan string, 1)
 		go func() { old <- passwords(t, c) }()
 		synctest.Wait() // the answer is on its way
@@ -272,8 +267,7 @@ func TestCachedBounds(t *testing.T) {
 		}
 		var now, most atomic.Int32
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{MaxBytes: 4800, Parallel: 3})
-		start(t, c)
-		synced(t, c, 21)
+		start(t, c, 21)
 		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
 			rise(&most, now.Add(1))
 			elapse(time.Millisecond)
@@ -404,8 +398,7 @@ func TestCachedManyBigSecrets(t *testing.T) {
 		src.Apply(secret("shop", fmt.Sprintf("s%04d", i), "x"))
 	}
 	c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{MaxBytes: bound})
-	start(t, c)
-	synced(t, c, n)
+	start(t, c, n)
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -436,8 +429,7 @@ func TestCachedFirstFailure(t *testing.T) {
 			src.Apply(secret("shop", fmt.Sprint(i), "x"))
 		}
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{Parallel: 1})
-		start(t, c)
-		synced(t, c, 50)
+		start(t, c, 50)
 		src.OnRequest(func(context.Context, k8swatchtest.Request) error { return errors.New("no") })
 		if _, err := c.List(t.Context()); err == nil || !strings.HasSuffix(err.Error(), ": no") {
 			t.Errorf("error %v", err)
@@ -488,8 +480,7 @@ func TestCachedNamesTheFirst(t *testing.T) {
 					src.ends[name] = make(chan error)
 				}
 				c := mustCached[*corev1.Secret](t, src, secrets, nil)
-				start(t, c)
-				synced(t, c, 4)
+				start(t, c, 4)
 				result := make(chan error, 1)
 				go func() { _, err := c.List(t.Context()); result <- err }()
 				end := func(name string, err error) {

@@ -59,8 +59,7 @@ func benchmarkEvent(b *testing.B, n int) {
 			b.Fatal(err)
 		}
 	}
-	start(b, group)
-	synced(b, group, 3*n)
+	start(b, group, 3*n)
 	events := make([]*discoveryv1.EndpointSlice, 1<<10)
 	for i := range events {
 		events[i] = endpointSlice(i*7919%n, i+1)

@@ -180,8 +180,7 @@ func TestIncremental(t *testing.T) {
 		max := []int{0, 3}[seed%2]
 		g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: f.onChange, MaxChanges: max, Debounce: time.Duration(seed) * time.Millisecond, CallOnChangeDuringSync: true, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, g.Add(mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)))
-		stop := start(t, g)
-		synced(t, g, 2)
+		stop := start(t, g, 2)
 		var writing sync.WaitGroup
 		for n := range 2 {
 			r := rand.New(rand.NewPCG(r.Uint64(), 3))
@@ -270,8 +269,7 @@ func TestHeldChanges(t *testing.T) {
 	}
 	var rec recorder
 	w := mustNew(t, src, ingresses, &k8swatch.Options{OnChange: rec.onChange, Debounce: -1, IndexBy: []string{"metadata.name"}})
-	start(t, w)
-	synced(t, w, 5000)
+	start(t, w, 5000)
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -36,8 +36,7 @@ func TestForbiddenStays(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					src := k8swatchtest.NewSource(ingress("a", "1"))
 					w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
-					start(t, w)
-					synced(t, w, 1)
+					start(t, w, 1)
 					src.Forbid(ingresses, verb)
 					if verb == "list" {
 						w.ForceSync()
@@ -63,23 +62,6 @@ func TestForbiddenStays(t *testing.T) {
 			})
 		}
 	}
-}
-
-// TestForbiddenThenAway: what the server said once is not what it says now.
-func TestForbiddenThenAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := k8swatchtest.NewSource(ingress("a", "1"))
-		w := mustNew(t, src, ingresses, nil)
-		start(t, w)
-		synced(t, w, 1)
-		src.Forbid(ingresses)
-		elapse(5 * time.Second)
-		src.Partition()
-		elapse(5 * time.Second)
-		if s := w.State(); s.Phase != k8swatch.PhaseStale || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
-			t.Errorf("state %+v", s)
-		}
-	})
 }
 
 // TestSlowPages: a list that takes its time shows in the state and arrives.
@@ -114,8 +96,7 @@ func TestBookmarkMovesOn(t *testing.T) {
 			return nil
 		})
 		w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true})
-		start(t, w)
-		synced(t, w, 1)
+		start(t, w, 1)
 		for range 3 {
 			src.Apply(service("a", "noise")) // moves the resource version, unseen
 			synctest.Wait()
@@ -234,8 +215,7 @@ func TestLostConnection(t *testing.T) {
 		src := k8swatchtest.NewSource(ingress("a", "1"))
 		b := &breaking{Source: src, broken: func(n int32) bool { return n == 1 }}
 		w := mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
-		start(t, w)
-		synced(t, w, 1)
+		start(t, w, 1)
 		src.Apply(ingress("a", "2"))
 		synctest.Wait()
 		if w.Snapshot().Len() != 2 || b.lists.Load() != 1 || b.watches.Load() != 2 {
@@ -277,8 +257,7 @@ func TestTornBody(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	w := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true})
-	start(t, w)
-	synced(t, w, 1)
+	start(t, w, 1)
 	require.GreaterOrEqual(t, torn.Load(), int32(5))
 	eventually(t, "the watch is open", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
 }

@@ -146,8 +146,7 @@ spec: {count: 3, anything: [goes]}
 			}
 		}()
 	}
-	start(t, g)
-	synced(t, g, 5)
+	start(t, g, 5)
 	snap := g.Snapshot()
 	secret := k8swatch.Read[*corev1.Secret](snap.Resource(secrets)).GetSingle("default", "s")
 	require.Empty(t, cmp.Diff(map[string][]byte{"a": []byte("1"), "b": []byte("two"), "c": []byte("three")}, secret.Data))
@@ -238,8 +237,7 @@ func TestFolderHalfWritten(t *testing.T) {
 		},
 	})
 	start(t, f)
-	start(t, w)
-	synced(t, w, 2)
+	start(t, w, 2)
 	write(t, filepath.Join(dir, "z.yaml"), fmt.Sprintf(ingressYAML, "z", "z.test"))
 	eventually(t, "the folder is followed: its first look takes what it finds as finished", func() bool { return w.Snapshot().GetSingle("z.test") != nil })
 	for i := range 20 {
@@ -317,27 +315,6 @@ func TestSecretsDoNotPrint(t *testing.T) {
 	require.NoError(t, err)
 	if text := fmt.Sprint(f.Errors()); len(f.Errors()) != 1 || strings.Contains(text, "8675309") || strings.Contains(text, "hunter2") {
 		t.Error(text)
-	}
-}
-
-// BenchmarkFolderSave is the time from a save to the change being readable.
-func BenchmarkFolderSave(b *testing.B) {
-	dir := b.TempDir()
-	path := filepath.Join(dir, "a.yaml")
-	write(b, path, fmt.Sprintf(ingressYAML, "a", "a.test"))
-	f, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(b, err)
-	changed := make(chan struct{}, 1)
-	w := mustNew(b, f, ingresses, &k8swatch.Options{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
-		changed <- struct{}{}
-		return nil
-	}})
-	start(b, f)
-	start(b, w)
-	synced(b, w, 1)
-	for n := 0; b.Loop(); n++ {
-		write(b, path, fmt.Sprintf(ingressYAML, "a", fmt.Sprintf("h%d.test", n)))
-		<-changed
 	}
 }
 

@@ -28,8 +28,7 @@ func TestFolderBusy(t *testing.T) {
 	require.NoError(t, err)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}, Debounce: -1})
 	start(t, f)
-	start(t, w)
-	synced(t, w, others)
+	start(t, w, others)
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	defer func() {
 		close(stop)

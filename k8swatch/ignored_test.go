@@ -54,8 +54,7 @@ func TestIgnoredFields(t *testing.T) {
 				given.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 				src := k8swatchtest.NewSource(given)
 				w := mustNew(t, src, c.gvr, &k8swatch.Options{IgnoreFields: []string{"status", "spec.rules[0]"}, NoWatchList: noStream})
-				start(t, w)
-				synced(t, w, 1)
+				start(t, w, 1)
 				hosts := func() []string {
 					stored := w.Snapshot().ByName("shop", "web")
 					require.Empty(t, stored.GetManagedFields())
@@ -80,8 +79,7 @@ func TestFetchedAnnotations(t *testing.T) {
 	s := secret("shop", "a", "1")
 	s.Annotations = laden
 	c := mustCached[*corev1.Secret](t, k8swatchtest.NewSource(s), secrets, nil)
-	start(t, c)
-	synced(t, c, 1)
+	start(t, c, 1)
 	got, err := c.List(soon(t))
 	require.NoError(t, err)
 	for _, o := range []k8swatch.Object{c.Metadata().ByName("shop", "a"), got[0]} {
@@ -108,8 +106,7 @@ func TestStatusAloneIsNoChange(t *testing.T) {
 				src := k8swatchtest.NewSource(kinds[name].make("x.test"))
 				w := mustNew(t, src, gvr, &k8swatch.Options{IgnoreFields: []string{"status"}, Debounce: -1,
 					OnChange: func(context.Context, k8swatch.Changes) error { calls++; return nil }})
-				start(t, w)
-				synced(t, w, 1)
+				start(t, w, 1)
 				first, before := w.Snapshot().ByName("shop", "web"), w.Snapshot().Revision()
 				unchanged := func(what string) {
 					synctest.Wait()

@@ -32,25 +32,31 @@ func ingress(namespace, name string, hosts ...string) *networkingv1.Ingress {
 	return i
 }
 
-// start runs a watcher or group, and stops it when the test ends.
-func start(t testing.TB, r interface{ Run(context.Context) error }) (stop func()) {
+// start runs a watcher or group, and stops it when the test ends. With a number, it waits until
+// that has so many objects.
+func start(t testing.TB, r interface{ Run(context.Context) error }, want ...int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	stopped := false
 	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
+		if !stopped {
+			stopped = true
+			cancel()
+			require.NoError(t, <-done)
 		}
 	}
 	t.Cleanup(stop)
+	for _, n := range want {
+		synced(t, r.(syncing), n)
+	}
 	return stop
+}
+
+// syncing is what knows when it has all its objects.
+type syncing interface {
+	WaitForSync(context.Context) (int, error)
 }
 
 // patience is used up by a test that fails alone, so it may be long: the machine
@@ -65,9 +71,7 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-func synced(t testing.TB, w interface {
-	WaitForSync(context.Context) (int, error)
-}, want int) {
+func synced(t testing.TB, w syncing, want int) {
 	t.Helper()
 	n, err := w.WaitForSync(soon(t))
 	require.NoError(t, err)

@@ -75,8 +75,7 @@ func TestOwnTypes(t *testing.T) {
 	for name, src := range map[string]k8swatch.Source{"memory": memory, "static": static, "folder": folder} {
 		t.Run(name, func(t *testing.T) {
 			w := mustNew(t, src, routes, &k8swatch.Options{IndexBy: []string{"spec.host"}})
-			start(t, w)
-			synced(t, w, 2)
+			start(t, w, 2)
 			found := k8swatch.Read[*Route](w.Snapshot()).Get("b.test")
 			require.Len(t, found, 1)
 			require.Equal(t, "b", found[0].Name)
@@ -86,8 +85,7 @@ func TestOwnTypes(t *testing.T) {
 
 			one, err := k8swatch.NewSingle[*Route](src, routes, "shop", "a", nil)
 			require.NoError(t, err)
-			start(t, one)
-			synced(t, one, 1)
+			start(t, one, 1)
 			a, _ := one.Get()
 			require.Equal(t, "a.test", a.Spec.Host)
 			_, err = k8swatch.NewSingle[*unstructured.Unstructured](src, routes, "shop", "a", nil)
@@ -128,8 +126,7 @@ func TestOwnTypeDoesNotFit(t *testing.T) {
 	src := k8swatchtest.NewSource(sent("good", "a.test", int64(1)), sent("bad", "b.test", "many")) // before the type is known
 	src.SetScheme(ownScheme())
 	w := mustNew(t, src, routes, nil)
-	start(t, w)
-	synced(t, w, 1)
+	start(t, w, 1)
 	require.Equal(t, 1, w.State().Refused)
 	require.Equal(t, "shop/good ", names(k8swatch.Read[*Route](w.Snapshot()).List()))
 	cached, err := k8swatch.NewCached[*Route](src, routes, nil)

@@ -108,8 +108,7 @@ func TestPages(t *testing.T) {
 				src.objects[700].Name = "" // cannot be stored
 				all = slices.Delete(all, 700, 701)
 				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true, Logger: quiet, IgnoreFields: []string{"spec.rules[0]"}})
-				start(t, w)
-				synced(t, w, 1199)
+				start(t, w, 1199)
 				require.Equal(t, tt.want, src.requests(), "requests")
 				var stored []string
 				for i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).All() {
@@ -222,8 +221,7 @@ func TestTooManyKeys(t *testing.T) {
 		w := mustNew(t, src, ingresses, &k8swatch.Options{
 			NoWatchList: true, Logger: slog.New(slog.NewTextHandler(&log, nil)), IndexBy: []string{"spec.rules[*].host", "spec.tls[*].secretName"},
 		})
-		stop := start(t, w)
-		synced(t, w, 1)
+		stop := start(t, w, 1)
 		require.Equal(t, 1, w.State().Refused)
 		require.Len(t, w.Snapshot().Get("h39", ""), 1)
 		stop()

@@ -75,8 +75,7 @@ func TestPluralOfAKind(t *testing.T) {
 			require.NoError(t, err)
 			for name, src := range map[string]k8swatch.Source{"folder": folder, "cluster": k8swatchtest.NewSource(all...), "static": static} {
 				w := mustNew(t, src, gatewayAPI(c.resource), nil)
-				start(t, w)
-				synced(t, w, 1)
+				start(t, w, 1)
 				require.Equal(t, c.kind, w.Snapshot().List()[0].GetObjectKind().GroupVersionKind().Kind, name)
 			}
 			require.Empty(t, folder.Errors())
@@ -124,7 +123,6 @@ func TestGoTypeOfAGateway(t *testing.T) {
 	src.SetScheme(types)
 	src.Apply(ofKind("Gateway"))
 	w := mustNew(t, src, gatewayAPI("gateways"), nil)
-	start(t, w)
-	synced(t, w, 1)
+	start(t, w, 1)
 	require.Equal(t, "a", k8swatch.Read[*Route](w.Snapshot()).List()[0].Name)
 }

@@ -84,8 +84,7 @@ func TestSingle(t *testing.T) {
 		if _, ok := s.Get(); ok || s.Synced() {
 			t.Error("something is known before Run")
 		}
-		stop := start(t, s)
-		synced(t, s, 1)
+		stop := start(t, s, 1)
 		rec.expect(t, "initially created one")
 		begun := time.Now()
 		src.Apply(secret("shop", "main", "two"))
@@ -118,8 +117,7 @@ func TestSingleAbsent(t *testing.T) {
 		src := k8swatchtest.NewSource()
 		rec := &told[*corev1.Secret]{text: password}
 		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange})
-		start(t, s)
-		synced(t, s, 0)
+		start(t, s, 0)
 		rec.expect(t, "initially deleted")
 		src.Apply(secret("shop", "main", "one"))
 		rec.expect(t, "created one")
@@ -132,8 +130,7 @@ func TestSingleAway(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "main", "one"))
 		rec := &told[*corev1.Secret]{text: password}
 		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange})
-		start(t, s)
-		synced(t, s, 1)
+		start(t, s, 1)
 		rec.expect(t, "initially created one")
 		src.Partition()
 		src.Delete(secret("shop", "main", ""))

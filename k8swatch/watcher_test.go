@@ -24,8 +24,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 func TestWatchTyped(t *testing.T) {
 	src := k8swatchtest.NewSource(ingress("shop", "b", "b.test"), ingress("shop", "a", "a.test", "b.test"), ingress("blog", "z"))
 	w := mustNew(t, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
-	start(t, w)
-	synced(t, w, 3)
+	start(t, w, 3)
 
 	before := w.Snapshot()
 	r := k8swatch.Read[*networkingv1.Ingress](before)
@@ -72,8 +71,7 @@ func TestSelectors(t *testing.T) {
 		{k8swatch.Options{Namespace: "shop", FieldSelector: "metadata.name=a"}, "shop/a "},
 	} {
 		w := mustNew(t, src, ingresses, &tt.opts)
-		stop := start(t, w)
-		synced(t, w, strings.Count(tt.want, " "))
+		stop := start(t, w, strings.Count(tt.want, " "))
 		require.Equal(t, tt.want, names(w.Snapshot().List()), "%+v", tt.opts)
 		stop()
 	}
@@ -280,6 +278,11 @@ func TestForbiddenAndNotInstalled(t *testing.T) {
 				if s := w.State(); s.Phase != tt.phase || s.StaleSince.IsZero() {
 					t.Errorf("taken away: %+v", s)
 				}
+				// The server once said why, but now it says nothing.
+				src.Partition()
+				elapse(5 * time.Second)
+				require.Equal(t, k8swatch.PhaseStale, w.State().Phase)
+				require.ErrorIs(t, w.State().Err, k8swatch.ErrUnreachable)
 			})
 		})
 	}

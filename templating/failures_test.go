@@ -200,29 +200,6 @@ func TestTimeOuts(t *testing.T) {
 	})
 }
 
-// BenchmarkAllThatFails is a render of 5,000 Ingresses that fails for 500 of them.
-func BenchmarkAllThatFails(b *testing.B) {
-	all, items := manyObjects(brief(5000))
-	for name, body := range failing {
-		b.Run(name, func(b *testing.B) {
-			e := compileFailing(b, "{% for _, ing := range ings %}\n"+body+"{% end %}")
-			for b.Loop() {
-				if _, err := e.Render(b.Context(), "a.cfg", map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)}); len(templating.Errors(err)) < 500 {
-					b.Log(len(templating.Errors(err)))
-				}
-			}
-		})
-		b.Run("each/"+name, func(b *testing.B) {
-			e := compileFailing(b, body+"\n")
-			for b.Loop() {
-				if _, err := e.RenderEach(b.Context(), "a.cfg", "ing", items, map[string]any{"ings": all}); len(templating.Errors(err)) < 500 {
-					b.Log(len(templating.Errors(err)))
-				}
-			}
-		})
-	}
-}
-
 // brief is n, or a part of it with -short: CI runs each benchmark once.
 func brief(n int) int {
 	if testing.Short() {

@@ -3,7 +3,6 @@ package templating_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -84,33 +83,4 @@ func TestRenderEach(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.ErrorIs(t, errOf(engine.RenderEach(ctx, "macro.cfg", "x", items, vars)), context.Canceled, "cancelled")
-}
-
-func BenchmarkRenderEach(b *testing.B) {
-	engine, err := templating.Compile(files("x.cfg", "backend {{ x.Name }}\n    # {{ x.Note }}\n"),
-		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	require.NoError(b, err)
-	var items []any
-	for i := range 1000 {
-		items = append(items, &eachThing{fmt.Sprint("b", i), "note"})
-	}
-	vars := map[string]any{"x": items[0]}
-	b.Run("together", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := engine.RenderEach(b.Context(), "x.cfg", "x", items, vars); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("one by one", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			for _, item := range items {
-				if _, err := engine.Render(b.Context(), "x.cfg", map[string]any{"x": item}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
 }
