@@ -122,25 +122,23 @@ func TestCachedErrors(t *testing.T) {
 		{"no such resource", apierrors.NewGenericServerResponse(404, "get", secrets.GroupResource(), "b", "404 page not found", 0, true), nil},
 		{"forbidden", apierrors.NewForbidden(secrets.GroupResource(), "b", broken), nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
-				c := mustCached[*corev1.Secret](t, src, secrets, nil)
-				start(t, c, 2)
-				passwords(t, c, "shop", "a")
-				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error { return tt.err })
-				found, err := c.Get(t.Context(), "shop")
-				var fetch *k8swatch.FetchError
-				if found != nil || !errors.As(err, &fetch) || fetch.Name != "b" || fetch.Namespace != "shop" || fetch.Resource != secrets {
-					t.Fatalf("got %v, %v", found, err)
-				}
-				require.False(t, tt.want != nil && !errors.Is(err, tt.want), "%v does not wrap %v", err, tt.want)
-				if want := "cannot get secrets shop/b: "; !strings.HasPrefix(err.Error(), want) {
-					t.Errorf("%q does not begin with %q", err, want)
-				}
-				src.OnRequest(nil)
-				require.Equal(t, "1 2", passwords(t, c, "shop"), "afterwards")
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
+			c := mustCached[*corev1.Secret](t, src, secrets, nil)
+			start(t, c, 2)
+			passwords(t, c, "shop", "a")
+			src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error { return tt.err })
+			found, err := c.Get(t.Context(), "shop")
+			var fetch *k8swatch.FetchError
+			if found != nil || !errors.As(err, &fetch) || fetch.Name != "b" || fetch.Namespace != "shop" || fetch.Resource != secrets {
+				t.Fatalf("got %v, %v", found, err)
+			}
+			require.False(t, tt.want != nil && !errors.Is(err, tt.want), "%v does not wrap %v", err, tt.want)
+			if want := "cannot get secrets shop/b: "; !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%q does not begin with %q", err, want)
+			}
+			src.OnRequest(nil)
+			require.Equal(t, "1 2", passwords(t, c, "shop"), "afterwards")
 		})
 	}
 }
@@ -472,48 +470,46 @@ func TestCachedNamesTheFirst(t *testing.T) {
 		{"one after the other", "!d !c !b !a", "a"},
 		{"the first of all", "!a", "a"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := orderedSource{Source: k8swatchtest.NewSource(), ends: map[string]chan error{}}
-				for _, name := range []string{"a", "b", "c", "d"} {
-					src.Apply(secret("shop", name, "x"))
-					src.ends[name] = make(chan error)
-				}
-				c := mustCached[*corev1.Secret](t, src, secrets, nil)
-				start(t, c, 4)
-				result := make(chan error, 1)
-				go func() { _, err := c.List(t.Context()); result <- err }()
-				end := func(name string, err error) {
-					synctest.Wait() // it waits, or nobody wants it any more
-					select {
-					case src.ends[name] <- err:
-					default:
-						t.Errorf("%s is not being fetched", name)
-					}
-				}
-				for _, name := range strings.Fields(tt.ends) {
-					if name, fails := strings.CutPrefix(name, "!"); fails {
-						end(name, failed)
-					} else {
-						end(name, nil)
-					}
-				}
-				for name := "a"; name <= "d"; name = string(name[0] + 1) {
-					if !strings.Contains(tt.ends, name) {
-						end(name, nil)
-					}
-				}
-				synctest.Wait()
-				var fetch *k8swatch.FetchError
+		bubble(t, tt.name, func(t *testing.T) {
+			src := orderedSource{Source: k8swatchtest.NewSource(), ends: map[string]chan error{}}
+			for _, name := range []string{"a", "b", "c", "d"} {
+				src.Apply(secret("shop", name, "x"))
+				src.ends[name] = make(chan error)
+			}
+			c := mustCached[*corev1.Secret](t, src, secrets, nil)
+			start(t, c, 4)
+			result := make(chan error, 1)
+			go func() { _, err := c.List(t.Context()); result <- err }()
+			end := func(name string, err error) {
+				synctest.Wait() // it waits, or nobody wants it any more
 				select {
-				case err := <-result:
-					if !errors.As(err, &fetch) || fetch.Name != tt.want || !errors.Is(err, failed) {
-						t.Errorf("got %v, want one about %s", err, tt.want)
-					}
+				case src.ends[name] <- err:
 				default:
-					t.Error("still waiting")
+					t.Errorf("%s is not being fetched", name)
 				}
-			})
+			}
+			for _, name := range strings.Fields(tt.ends) {
+				if name, fails := strings.CutPrefix(name, "!"); fails {
+					end(name, failed)
+				} else {
+					end(name, nil)
+				}
+			}
+			for name := "a"; name <= "d"; name = string(name[0] + 1) {
+				if !strings.Contains(tt.ends, name) {
+					end(name, nil)
+				}
+			}
+			synctest.Wait()
+			var fetch *k8swatch.FetchError
+			select {
+			case err := <-result:
+				if !errors.As(err, &fetch) || fetch.Name != tt.want || !errors.Is(err, failed) {
+					t.Errorf("got %v, want one about %s", err, tt.want)
+				}
+			default:
+				t.Error("still waiting")
+			}
 		})
 	}
 }

@@ -55,35 +55,33 @@ func TestChangesNameObjects(t *testing.T) {
 			s.Delete(ingress("a", "2"))
 		}, "ingresses a/2 deleted, ingresses a/9 created, ingresses b/1 created, services b/1 created", 4},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource(ingress("a", "1"), ingress("a", "2"))
-				var rec recorder
-				in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
-				g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: rec.onChange})
-				require.NoError(t, g.Add(in, svc))
-				start(t, g)
-				synctest.Wait()
-				src.Apply(ingress("z", "first")) // which begins a hold
-				synctest.Wait()
-				tt.steps(src)
-				elapse(time.Second)
-				src.Apply(ingress("z", "later"))
-				synctest.Wait()
-				calls := rec.all()
-				require.Len(t, calls, 3)
-				c := calls[1]
-				if got := lines(c); got != tt.want || c.More != 0 || c.Total() != tt.total {
-					t.Errorf("%d changes, and %d more: %s", c.Total(), c.More, got)
-				}
-				counts := c.ByResource[ingresses]
-				of := c.ByResource[services]
-				if counts.Created+of.Created != c.Created || counts.Modified+of.Modified != c.Modified || counts.Deleted+of.Deleted != c.Deleted {
-					t.Errorf("by resource: %+v of %+v", c.ByResource, c)
-				}
-				require.Equal(t, c.To, c.Snapshot.Revision())
-				require.Nil(t, c.Snapshot.Of(in).ByName("z", "later"))
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			src := k8swatchtest.NewSource(ingress("a", "1"), ingress("a", "2"))
+			var rec recorder
+			in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
+			g := k8swatch.NewGroup(&k8swatch.GroupOptions{OnChange: rec.onChange})
+			require.NoError(t, g.Add(in, svc))
+			start(t, g)
+			synctest.Wait()
+			src.Apply(ingress("z", "first")) // which begins a hold
+			synctest.Wait()
+			tt.steps(src)
+			elapse(time.Second)
+			src.Apply(ingress("z", "later"))
+			synctest.Wait()
+			calls := rec.all()
+			require.Len(t, calls, 3)
+			c := calls[1]
+			if got := lines(c); got != tt.want || c.More != 0 || c.Total() != tt.total {
+				t.Errorf("%d changes, and %d more: %s", c.Total(), c.More, got)
+			}
+			counts := c.ByResource[ingresses]
+			of := c.ByResource[services]
+			if counts.Created+of.Created != c.Created || counts.Modified+of.Modified != c.Modified || counts.Deleted+of.Deleted != c.Deleted {
+				t.Errorf("by resource: %+v of %+v", c.ByResource, c)
+			}
+			require.Equal(t, c.To, c.Snapshot.Revision())
+			require.Nil(t, c.Snapshot.Of(in).ByName("z", "later"))
 		})
 	}
 }
@@ -268,8 +266,7 @@ func TestHeldChanges(t *testing.T) {
 		src.Apply(ingress("a", fmt.Sprint(i), "host"))
 	}
 	var rec recorder
-	w := mustNew(t, src, ingresses, &k8swatch.Options{OnChange: rec.onChange, Debounce: -1, IndexBy: []string{"metadata.name"}})
-	start(t, w, 5000)
+	watching(t, src, ingresses, &k8swatch.Options{OnChange: rec.onChange, Debounce: -1, IndexBy: []string{"metadata.name"}}, 5000)
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -222,8 +222,7 @@ func TestHalfOpen(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	w := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true})
-	start(t, w, 1)
+	w := watching(t, c, ingresses, &k8swatch.Options{NoWatchList: true}, 1)
 	eventually(t, "the watch is open", func() bool { return w.Snapshot().Len() == 2 })
 	network.swallow.Store(true)
 	var s k8swatch.State

@@ -332,23 +332,21 @@ func TestCandidateWaitsForRenewals(t *testing.T) {
 // each time, a candidate asks no more often than the retry period says.
 func TestCandidatesDoNotHammer(t *testing.T) {
 	for name, fails := range map[string]string{"away": "*", "lost each time": "update"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLeases()
-				l.give(t, "b")
-				var calls atomic.Int32
-				l.PrependReactor(fails, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-					calls.Add(1)
-					return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
-				})
-				e := l.candidate(t, "a")
-				stop := stands(t, e)
-				defer stop()
-				elapse(10 * time.Minute) // the Lease ran out long ago
-				if n := calls.Load(); n < 10*60/5 || n > 10*60/2+2 {
-					t.Errorf("%d calls in 10 min", n)
-				}
+		bubble(t, name, func(t *testing.T) {
+			l := newLeases()
+			l.give(t, "b")
+			var calls atomic.Int32
+			l.PrependReactor(fails, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				calls.Add(1)
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
 			})
+			e := l.candidate(t, "a")
+			stop := stands(t, e)
+			defer stop()
+			elapse(10 * time.Minute) // the Lease ran out long ago
+			if n := calls.Load(); n < 10*60/5 || n > 10*60/2+2 {
+				t.Errorf("%d calls in 10 min", n)
+			}
 		})
 	}
 }

@@ -32,33 +32,30 @@ func TestForbiddenStays(t *testing.T) {
 			if verb == "list" && !noStream {
 				continue // a streaming list is a watch and needs no other permission
 			}
-			t.Run(fmt.Sprintf("%s, NoWatchList=%v", verb, noStream), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					src := k8swatchtest.NewSource(ingress("a", "1"))
-					w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
-					start(t, w, 1)
-					src.Forbid(ingresses, verb)
-					if verb == "list" {
-						w.ForceSync()
+			bubble(t, fmt.Sprintf("%s, NoWatchList=%v", verb, noStream), func(t *testing.T) {
+				src := k8swatchtest.NewSource(ingress("a", "1"))
+				w := watching(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream}, 1)
+				src.Forbid(ingresses, verb)
+				if verb == "list" {
+					w.ForceSync()
+				}
+				elapse(time.Second)
+				stale := w.State().StaleSince
+				for range 1000 {
+					elapse(10 * time.Millisecond)
+					synctest.Wait()
+					s := w.State()
+					var why *k8swatch.SyncError
+					if s.Phase != k8swatch.PhaseForbidden || !errors.As(s.Err, &why) || why.Verb != verb || !errors.Is(s.Err, k8swatch.ErrForbidden) || s.StaleSince != stale || stale.IsZero() {
+						t.Fatalf("state %+v", s)
 					}
-					elapse(time.Second)
-					stale := w.State().StaleSince
-					for range 1000 {
-						elapse(10 * time.Millisecond)
-						synctest.Wait()
-						s := w.State()
-						var why *k8swatch.SyncError
-						if s.Phase != k8swatch.PhaseForbidden || !errors.As(s.Err, &why) || why.Verb != verb || !errors.Is(s.Err, k8swatch.ErrForbidden) || s.StaleSince != stale || stale.IsZero() {
-							t.Fatalf("state %+v", s)
-						}
-					}
-					src.Allow(ingresses)
-					src.Apply(ingress("a", "2"))
-					elapse(3 * time.Second)
-					if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil || !s.StaleSince.IsZero() || s.Objects != 2 {
-						t.Errorf("allowed again: %+v", s)
-					}
-				})
+				}
+				src.Allow(ingresses)
+				src.Apply(ingress("a", "2"))
+				elapse(3 * time.Second)
+				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil || !s.StaleSince.IsZero() || s.Objects != 2 {
+					t.Errorf("allowed again: %+v", s)
+				}
 			})
 		}
 	}
@@ -95,8 +92,7 @@ func TestBookmarkMovesOn(t *testing.T) {
 			}
 			return nil
 		})
-		w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true})
-		start(t, w, 1)
+		w := watching(t, src, ingresses, &k8swatch.Options{NoWatchList: true}, 1)
 		for range 3 {
 			src.Apply(service("a", "noise")) // moves the resource version, unseen
 			synctest.Wait()
@@ -140,43 +136,41 @@ func TestRetryPauses(t *testing.T) {
 // not all the time, and permission is noticed at once when it is given.
 func TestWatchForbidden(t *testing.T) {
 	for _, noStream := range []bool{false, true} {
-		t.Run(fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource(ingress("a", "1"))
-				var lists, watches atomic.Int32
-				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
-					if r.Verb == "list" {
-						lists.Add(1)
-					} else {
-						watches.Add(1)
-					}
-					return nil
-				})
-				src.Forbid(ingresses, "watch")
-				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
-				start(t, w)
-				elapse(2 * time.Second)
-				src.Apply(ingress("a", "2"))
-				elapse(58 * time.Second)
-				if n := lists.Load(); n < 5 || n > 8 {
-					t.Errorf("%d lists in a minute", n)
+		bubble(t, fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
+			src := k8swatchtest.NewSource(ingress("a", "1"))
+			var lists, watches atomic.Int32
+			src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
+				if r.Verb == "list" {
+					lists.Add(1)
+				} else {
+					watches.Add(1)
 				}
-				require.LessOrEqual(t, watches.Load(), int32(80))
-				if s := w.State(); s.Phase != k8swatch.PhaseForbidden || s.Objects != 2 {
-					t.Errorf("state %+v", s)
-				}
-				for range 10 { // at any moment
-					src.Compact()
-					src.Allow(ingresses)
-					elapse(4 * time.Second)
-					if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil {
-						t.Fatalf("4 s after it is allowed: %+v", s)
-					}
-					src.Forbid(ingresses, "watch")
-					elapse(17 * time.Second)
-					require.Equal(t, k8swatch.PhaseForbidden, w.State().Phase)
-				}
+				return nil
 			})
+			src.Forbid(ingresses, "watch")
+			w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
+			start(t, w)
+			elapse(2 * time.Second)
+			src.Apply(ingress("a", "2"))
+			elapse(58 * time.Second)
+			if n := lists.Load(); n < 5 || n > 8 {
+				t.Errorf("%d lists in a minute", n)
+			}
+			require.LessOrEqual(t, watches.Load(), int32(80))
+			if s := w.State(); s.Phase != k8swatch.PhaseForbidden || s.Objects != 2 {
+				t.Errorf("state %+v", s)
+			}
+			for range 10 { // at any moment
+				src.Compact()
+				src.Allow(ingresses)
+				elapse(4 * time.Second)
+				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil {
+					t.Fatalf("4 s after it is allowed: %+v", s)
+				}
+				src.Forbid(ingresses, "watch")
+				elapse(17 * time.Second)
+				require.Equal(t, k8swatch.PhaseForbidden, w.State().Phase)
+			}
 		})
 	}
 }
@@ -214,8 +208,7 @@ func TestLostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // how long it takes decides: a busy machine must not
 		src := k8swatchtest.NewSource(ingress("a", "1"))
 		b := &breaking{Source: src, broken: func(n int32) bool { return n == 1 }}
-		w := mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
-		start(t, w, 1)
+		w := watching(t, b, ingresses, &k8swatch.Options{NoWatchList: true}, 1)
 		src.Apply(ingress("a", "2"))
 		synctest.Wait()
 		if w.Snapshot().Len() != 2 || b.lists.Load() != 1 || b.watches.Load() != 2 {
@@ -256,8 +249,7 @@ func TestTornBody(t *testing.T) {
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: inner.kubeconfig(t, server.URL)})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	w := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true})
-	start(t, w, 1)
+	w := watching(t, c, routes, &k8swatch.Options{NoWatchList: true}, 1)
 	require.GreaterOrEqual(t, torn.Load(), int32(5))
 	eventually(t, "the watch is open", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
 }

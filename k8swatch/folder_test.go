@@ -80,8 +80,7 @@ func TestManifestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, name), content[name])
-			f, err := k8swatch.NewFolder(dir, nil)
-			require.NoError(t, err)
+			f := mustFolder(t, dir, nil)
 			got := ""
 			for _, err := range f.Errors() {
 				var m *k8swatch.ManifestError
@@ -123,8 +122,7 @@ spec: {count: 3, anything: [goes]}
 	write(t, filepath.Join(dir, "svc.json"), `{"apiVersion":"v1","kind":"Service","metadata":{"name":"j"}}`)
 	write(t, filepath.Join(dir, "README.md"), "not a manifest")
 	write(t, filepath.Join(dir, ".hidden.yaml"), "not: a manifest")
-	f, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(t, err)
+	f := mustFolder(t, dir, nil)
 	require.Empty(t, f.Errors())
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	classes := networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
@@ -167,8 +165,7 @@ func followed(t *testing.T, files map[string]string) (dir string, f *k8swatch.Fo
 	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 	}
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f = mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	w = mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, f)
 	start(t, w)
@@ -223,8 +220,7 @@ func TestFolderHalfWritten(t *testing.T) {
 	text := fmt.Sprintf(ingressYAML, "a", "a.test") + "---\n" + fmt.Sprintf(ingressYAML, "b", "b.test")
 	write(t, path, text)
 	log := &errorLog{}
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	f.SetSettle(time.Hour) // a busy machine may put long pauses between the steps
 	deleted := make(chan struct{}, 100)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{
@@ -299,8 +295,7 @@ func TestFolderUnreadable(t *testing.T) {
 	if err := os.Symlink(dir, path); err != nil { // a directory where a file should be
 		t.Fatal(err)
 	}
-	f, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(t, err)
+	f := mustFolder(t, dir, nil)
 	var m *k8swatch.ManifestError
 	if errs := f.Errors(); len(errs) != 1 || !errors.As(errs[0], &m) || m.File != path || m.Line != 0 {
 		t.Errorf("errors %v", errs)
@@ -311,8 +306,7 @@ func TestFolderUnreadable(t *testing.T) {
 func TestSecretsDoNotPrint(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "s.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  number: 8675309\n  list: [hunter2]\n")
-	f, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(t, err)
+	f := mustFolder(t, dir, nil)
 	if text := fmt.Sprint(f.Errors()); len(f.Errors()) != 1 || strings.Contains(text, "8675309") || strings.Contains(text, "hunter2") {
 		t.Error(text)
 	}
@@ -323,12 +317,11 @@ func TestOnErrorMayAskTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	var folder atomic.Pointer[k8swatch.Folder]
 	counts := make(chan int, 10)
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: func(error) {
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: func(error) {
 		if f := folder.Load(); f != nil {
 			counts <- len(f.Errors())
 		}
 	}})
-	require.NoError(t, err)
 	folder.Store(f)
 	start(t, f)
 	write(t, filepath.Join(dir, "a.yaml"), "kind: [\n")

@@ -24,8 +24,7 @@ func TestFolderBusy(t *testing.T) {
 		write(t, filepath.Join(dir, fmt.Sprintf("site-%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("site-", i), "x.test"))
 	}
 	log := &errorLog{}
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}, Debounce: -1})
 	start(t, f)
 	start(t, w, others)
@@ -87,8 +86,7 @@ func TestFolderLimits(t *testing.T) {
 	large := fmt.Sprintf(ingressYAML, "large", strings.Repeat("a", 3<<20))
 	write(t, filepath.Join(dir, "object.yaml"), large)
 	write(t, filepath.Join(dir, "file.yaml"), large+large)
-	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{MaxFile: 5 << 20})
-	require.NoError(t, err)
+	folder := mustFolder(t, dir, &k8swatch.FolderOptions{MaxFile: 5 << 20})
 	const unused = "; no earlier version of it is known: none of it is in use"
 	want := []string{
 		"file.yaml: it has more than 5242880 bytes (FolderOptions.MaxFile)" + unused,

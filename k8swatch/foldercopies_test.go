@@ -21,8 +21,7 @@ import (
 // serves and its errors without the folder's name.
 func restart(t *testing.T, dir, copies string) (f *k8swatch.Folder, hosts, errs string) {
 	t.Helper()
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies})
-	require.NoError(t, err)
+	f = mustFolder(t, dir, &k8swatch.FolderOptions{LastGood: copies})
 	w := mustNew(t, f, ingresses, nil)
 	start(t, w)
 	mustNew(t, f, services, nil)
@@ -234,8 +233,7 @@ func TestWaitForKnownIsInTheSnapshots(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "a.yaml")
 		write(t, file, "broken: true\n")
-		f, err := k8swatch.NewFolder(dir, nil)
-		require.NoError(t, err)
+		f := mustFolder(t, dir, nil)
 		var all []*k8swatch.Watcher
 		var stops []func()
 		for _, gvr := range []schema.GroupVersionResource{services, ingresses, ingresses} {

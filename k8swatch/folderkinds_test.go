@@ -101,8 +101,7 @@ func TestFolderResources(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "f.yaml"), tt.text)
 			told := make(chan string, 9)
-			folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: tt.types, OnError: func(err error) { told <- err.Error() }})
-			require.NoError(t, err)
+			folder := mustFolder(t, dir, &k8swatch.FolderOptions{Scheme: tt.types, OnError: func(err error) { told <- err.Error() }})
 			var all []*k8swatch.Watcher
 			for _, gvr := range tt.watched {
 				all = append(all, mustNew(t, folder, gvr, nil))

@@ -25,8 +25,7 @@ func TestFolderThatIsReplaced(t *testing.T) {
 	create("a.test")
 	write(t, filepath.Join(dir, "broken.yaml"), "kind: [\n")
 	var log errorLog
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, w)
 	start(t, f)
@@ -71,8 +70,7 @@ func TestFolderGoesAfterASave(t *testing.T) {
 	fill(dir, "a.test")
 	fill(next, "c.test")
 	var log errorLog
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	f.SetSettle(time.Nanosecond) // what is to be concluded is concluded before anybody looks
 	var deleted atomic.Int32
 	w := mustNew(t, f, ingresses, &k8swatch.Options{

@@ -137,8 +137,7 @@ func TestSnapshotOfAtOnce(t *testing.T) {
 	var running, reading sync.WaitGroup
 	var watchers []*k8swatch.Watcher
 	for _, resource := range []string{"configmaps", "secrets", "services"} {
-		w, err := k8swatch.New(source, corev1.SchemeGroupVersion.WithResource(resource), nil)
-		require.NoError(t, err)
+		w := mustNew(t, source, corev1.SchemeGroupVersion.WithResource(resource), nil)
 		running.Go(func() { _ = w.Run(ctx) })
 		watchers = append(watchers, w)
 	}

@@ -53,8 +53,7 @@ func TestIgnoredFields(t *testing.T) {
 				given.SetAnnotations(maps.Clone(laden))
 				given.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
 				src := k8swatchtest.NewSource(given)
-				w := mustNew(t, src, c.gvr, &k8swatch.Options{IgnoreFields: []string{"status", "spec.rules[0]"}, NoWatchList: noStream})
-				start(t, w, 1)
+				w := watching(t, src, c.gvr, &k8swatch.Options{IgnoreFields: []string{"status", "spec.rules[0]"}, NoWatchList: noStream}, 1)
 				hosts := func() []string {
 					stored := w.Snapshot().ByName("shop", "web")
 					require.Empty(t, stored.GetManagedFields())
@@ -100,32 +99,29 @@ func TestStatusAloneIsNoChange(t *testing.T) {
 			o.(*unstructured.Unstructured).Object["status"] = map[string]any{"accepted": o.GetResourceVersion()}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				gvr, calls := kinds[name].gvr, 0
-				src := k8swatchtest.NewSource(kinds[name].make("x.test"))
-				w := mustNew(t, src, gvr, &k8swatch.Options{IgnoreFields: []string{"status"}, Debounce: -1,
-					OnChange: func(context.Context, k8swatch.Changes) error { calls++; return nil }})
-				start(t, w, 1)
-				first, before := w.Snapshot().ByName("shop", "web"), w.Snapshot().Revision()
-				unchanged := func(what string) {
-					synctest.Wait()
-					require.Zero(t, calls, what)
-					require.Equal(t, before, w.Snapshot().Revision(), what)
-					require.Same(t, first, w.Snapshot().ByName("shop", "web"), what)
-				}
-				require.True(t, src.Edit(gvr, "shop", "web", write))
-				unchanged("an update of the status")
-				src.Drop()
-				require.True(t, src.Edit(gvr, "shop", "web", write))
-				require.NoError(t, w.Refresh(t.Context()))
-				unchanged("a list with another status")
-
-				require.True(t, src.Edit(gvr, "shop", "web", func(o k8swatch.Object) { o.SetLabels(map[string]string{"a": "b"}); write(o) }))
+		bubble(t, name, func(t *testing.T) {
+			gvr, calls := kinds[name].gvr, 0
+			src := k8swatchtest.NewSource(kinds[name].make("x.test"))
+			w := watching(t, src, gvr, &k8swatch.Options{IgnoreFields: []string{"status"}, Debounce: -1,
+				OnChange: func(context.Context, k8swatch.Changes) error { calls++; return nil }}, 1)
+			first, before := w.Snapshot().ByName("shop", "web"), w.Snapshot().Revision()
+			unchanged := func(what string) {
 				synctest.Wait()
-				require.Equal(t, 1, calls, "an update of more than the status")
-				require.Equal(t, "b", w.Snapshot().ByName("shop", "web").GetLabels()["a"])
-			})
+				require.Zero(t, calls, what)
+				require.Equal(t, before, w.Snapshot().Revision(), what)
+				require.Same(t, first, w.Snapshot().ByName("shop", "web"), what)
+			}
+			require.True(t, src.Edit(gvr, "shop", "web", write))
+			unchanged("an update of the status")
+			src.Drop()
+			require.True(t, src.Edit(gvr, "shop", "web", write))
+			require.NoError(t, w.Refresh(t.Context()))
+			unchanged("a list with another status")
+
+			require.True(t, src.Edit(gvr, "shop", "web", func(o k8swatch.Object) { o.SetLabels(map[string]string{"a": "b"}); write(o) }))
+			synctest.Wait()
+			require.Equal(t, 1, calls, "an update of more than the status")
+			require.Equal(t, "b", w.Snapshot().ByName("shop", "web").GetLabels()["a"])
 		})
 	}
 }

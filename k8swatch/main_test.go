@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -111,6 +112,21 @@ func mustNew(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource,
 	return w
 }
 
+// watching is a watcher that runs and has so many objects.
+func watching(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.Options, want int) *k8swatch.Watcher {
+	t.Helper()
+	w := mustNew(t, src, gvr, opts)
+	start(t, w, want)
+	return w
+}
+
+func mustFolder(t testing.TB, dir string, opts *k8swatch.FolderOptions) *k8swatch.Folder {
+	t.Helper()
+	f, err := k8swatch.NewFolder(dir, opts)
+	require.NoError(t, err)
+	return f
+}
+
 // recorder is an OnChange that keeps what it was told.
 type recorder struct {
 	mu    sync.Mutex
@@ -150,3 +166,9 @@ func rise(most *atomic.Int32, n int32) {
 
 // elapse lets the time of a synctest bubble pass.
 func elapse(d time.Duration) { <-time.After(d) }
+
+// bubble is a test whose time passes when all wait.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}

@@ -69,13 +69,11 @@ func TestOwnTypes(t *testing.T) {
 ---
 {apiVersion: example.com/v1, kind: RouteList, items: [{metadata: {namespace: shop, name: b}, spec: {host: b.test}}]}
 `), 0o600))
-	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
-	require.NoError(t, err)
+	folder := mustFolder(t, dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
 	require.Empty(t, folder.Errors())
 	for name, src := range map[string]k8swatch.Source{"memory": memory, "static": static, "folder": folder} {
 		t.Run(name, func(t *testing.T) {
-			w := mustNew(t, src, routes, &k8swatch.Options{IndexBy: []string{"spec.host"}})
-			start(t, w, 2)
+			w := watching(t, src, routes, &k8swatch.Options{IndexBy: []string{"spec.host"}}, 2)
 			found := k8swatch.Read[*Route](w.Snapshot()).Get("b.test")
 			require.Len(t, found, 1)
 			require.Equal(t, "b", found[0].Name)
@@ -113,8 +111,7 @@ func TestOwnTypesAreStrict(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "routes.yaml"), []byte(text), 0o600))
-		folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
-		require.NoError(t, err)
+		folder := mustFolder(t, dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
 		require.Len(t, folder.Errors(), 1)
 		require.Contains(t, folder.Errors()[0].Error(), want)
 	}
@@ -125,8 +122,7 @@ func TestOwnTypesAreStrict(t *testing.T) {
 func TestOwnTypeDoesNotFit(t *testing.T) {
 	src := k8swatchtest.NewSource(sent("good", "a.test", int64(1)), sent("bad", "b.test", "many")) // before the type is known
 	src.SetScheme(ownScheme())
-	w := mustNew(t, src, routes, nil)
-	start(t, w, 1)
+	w := watching(t, src, routes, nil, 1)
 	require.Equal(t, 1, w.State().Refused)
 	require.Equal(t, "shop/good ", names(k8swatch.Read[*Route](w.Snapshot()).List()))
 	cached, err := k8swatch.NewCached[*Route](src, routes, nil)

@@ -97,28 +97,25 @@ func TestPages(t *testing.T) {
 		{"overloaded in the third page", once("1000", apierrors.NewTooManyRequests("later", 1)), "/500 500/500 1000/500 1000/500"},
 		{"compacted meanwhile", once("1000", expired), "/500 500/500 1000/500 /0"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := &pagedSource{fail: tt.fail}
-				var all []string
-				for i := range 1200 {
-					src.objects = append(src.objects, ingress("shop", fmt.Sprintf("n%04d", i), "a.test", "b.test"))
-					all = append(all, src.objects[i].Name)
-				}
-				src.objects[700].Name = "" // cannot be stored
-				all = slices.Delete(all, 700, 701)
-				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true, Logger: quiet, IgnoreFields: []string{"spec.rules[0]"}})
-				start(t, w, 1199)
-				require.Equal(t, tt.want, src.requests(), "requests")
-				var stored []string
-				for i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).All() {
-					stored = append(stored, i.Name)
-					require.Len(t, i.Spec.Rules, 1)
-					require.Equal(t, "b.test", i.Spec.Rules[0].Host)
-				}
-				require.True(t, slices.Equal(stored, all), "%d stored, state %+v", len(stored), w.State())
-				require.Equal(t, 1, w.State().Refused, "%d stored", len(stored))
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			src := &pagedSource{fail: tt.fail}
+			var all []string
+			for i := range 1200 {
+				src.objects = append(src.objects, ingress("shop", fmt.Sprintf("n%04d", i), "a.test", "b.test"))
+				all = append(all, src.objects[i].Name)
+			}
+			src.objects[700].Name = "" // cannot be stored
+			all = slices.Delete(all, 700, 701)
+			w := watching(t, src, ingresses, &k8swatch.Options{NoWatchList: true, Logger: quiet, IgnoreFields: []string{"spec.rules[0]"}}, 1199)
+			require.Equal(t, tt.want, src.requests(), "requests")
+			var stored []string
+			for i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).All() {
+				stored = append(stored, i.Name)
+				require.Len(t, i.Spec.Rules, 1)
+				require.Equal(t, "b.test", i.Spec.Rules[0].Host)
+			}
+			require.True(t, slices.Equal(stored, all), "%d stored, state %+v", len(stored), w.State())
+			require.Equal(t, 1, w.State().Refused, "%d stored", len(stored))
 		})
 	}
 }
@@ -127,23 +124,21 @@ func TestPages(t *testing.T) {
 // is made any more.
 func TestRunWaits(t *testing.T) {
 	for _, noStream := range []bool{false, true} {
-		t.Run(fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				for range 20 {
-					src := &slowSource{entered: make(chan struct{}, 100)}
-					w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
-					ctx, cancel := context.WithCancel(t.Context())
-					done := make(chan error, 1)
-					go func() { done <- w.Run(ctx) }()
-					<-src.entered
-					cancel()
-					require.NoError(t, <-done)
-					require.Zero(t, src.underWay())
-					made := src.made()
-					synctest.Wait()
-					require.Equal(t, made, src.made(), "a request was made after Run")
-				}
-			})
+		bubble(t, fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
+			for range 20 {
+				src := &slowSource{entered: make(chan struct{}, 100)}
+				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- w.Run(ctx) }()
+				<-src.entered
+				cancel()
+				require.NoError(t, <-done)
+				require.Zero(t, src.underWay())
+				made := src.made()
+				synctest.Wait()
+				require.Equal(t, made, src.made(), "a request was made after Run")
+			}
 		})
 	}
 }

@@ -36,8 +36,7 @@ func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, nameless := ingress("a", "good"), ingress("a", "")
 		src := brokenSource{list: []runtime.Object{nameless, service("a", "wrong"), good}, events: watch.NewFake()}
-		w := mustNew(t, src, ingresses, &k8swatch.Options{Logger: quiet, NoWatchList: true})
-		start(t, w, 1)
+		w := watching(t, src, ingresses, &k8swatch.Options{Logger: quiet, NoWatchList: true}, 1)
 		if s := w.State(); s.Refused != 2 || s.Objects != 1 {
 			t.Errorf("state %+v", s)
 		}

@@ -19,8 +19,7 @@ import (
 
 // TestOptionsAreChecked: each wrong option is named, with the form that is wanted.
 func TestOptionsAreChecked(t *testing.T) {
-	folder, err := k8swatch.NewFolder(t.TempDir(), nil)
-	require.NoError(t, err)
+	folder := mustFolder(t, t.TempDir(), nil)
 	leases := fake.NewClientset().CoordinationV1()
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	watch := func(o k8swatch.Options) error { _, err := k8swatch.New(folder, pods, &o); return err }

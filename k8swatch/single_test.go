@@ -248,35 +248,33 @@ func TestSingleIgnores(t *testing.T) {
 		"field and status":   {ingresses, typed, options{IncludeStatus: true, IgnoreFields: []string{"metadata.annotations", "status"}}, false},
 		"of an unstructured": {routes, untyped, options{IgnoreFields: []string{"spec.noise"}, NoWatchList: true}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource(tt.make("a.test", "192.0.2.1"))
-				text := func(o k8swatch.Object) string {
-					data, err := json.Marshal(o)
-					require.NoError(t, err)
-					return string(data)
-				}
-				rec := &told[k8swatch.Object]{text: func(o k8swatch.Object) string { return regexp.MustCompile(`[ab]\.test`).FindString(text(o)) }}
-				tt.opts.OnChange = rec.onChange
-				s := mustSingle(t, src, tt.gvr, &tt.opts)
-				start(t, s)
-				rec.expect(t, "initially created a.test")
-				src.Apply(tt.make("a.test", "192.0.2.2"))
-				if tt.told {
-					rec.expect(t, "changed a.test")
-				} else {
-					rec.expect(t)
-				}
-				if got, _ := s.Get(); name != "field and status" {
-					require.Contains(t, text(got), "192.0.2.2")
-				}
-				src.Apply(tt.make("b.test", "192.0.2.2"))
-				rec.expect(t, "changed b.test")
-				labelled := tt.make("b.test", "192.0.2.2")
-				labelled.SetLabels(map[string]string{"a": "b"})
-				src.Apply(labelled)
-				rec.expect(t, "changed b.test")
-			})
+		bubble(t, name, func(t *testing.T) {
+			src := k8swatchtest.NewSource(tt.make("a.test", "192.0.2.1"))
+			text := func(o k8swatch.Object) string {
+				data, err := json.Marshal(o)
+				require.NoError(t, err)
+				return string(data)
+			}
+			rec := &told[k8swatch.Object]{text: func(o k8swatch.Object) string { return regexp.MustCompile(`[ab]\.test`).FindString(text(o)) }}
+			tt.opts.OnChange = rec.onChange
+			s := mustSingle(t, src, tt.gvr, &tt.opts)
+			start(t, s)
+			rec.expect(t, "initially created a.test")
+			src.Apply(tt.make("a.test", "192.0.2.2"))
+			if tt.told {
+				rec.expect(t, "changed a.test")
+			} else {
+				rec.expect(t)
+			}
+			if got, _ := s.Get(); name != "field and status" {
+				require.Contains(t, text(got), "192.0.2.2")
+			}
+			src.Apply(tt.make("b.test", "192.0.2.2"))
+			rec.expect(t, "changed b.test")
+			labelled := tt.make("b.test", "192.0.2.2")
+			labelled.SetLabels(map[string]string{"a": "b"})
+			src.Apply(labelled)
+			rec.expect(t, "changed b.test")
 		})
 	}
 }

@@ -23,8 +23,7 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 func TestWatchTyped(t *testing.T) {
 	src := k8swatchtest.NewSource(ingress("shop", "b", "b.test"), ingress("shop", "a", "a.test", "b.test"), ingress("blog", "z"))
-	w := mustNew(t, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
-	start(t, w, 3)
+	w := watching(t, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}}, 3)
 
 	before := w.Snapshot()
 	r := k8swatch.Read[*networkingv1.Ingress](before)
@@ -253,37 +252,35 @@ func TestForbiddenAndNotInstalled(t *testing.T) {
 		{"forbidden", func(s *k8swatchtest.Source) { s.Forbid(routes) }, func(s *k8swatchtest.Source) { s.Allow(routes) }, k8swatch.ErrForbidden, k8swatch.PhaseForbidden},
 		{"not installed", func(s *k8swatchtest.Source) { s.Uninstall(routes) }, func(s *k8swatchtest.Source) { s.Install(routes) }, k8swatch.ErrNotInstalled, k8swatch.PhaseNotInstalled},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource()
-				tt.begin(src)
-				w := mustNew(t, src, routes, nil)
-				start(t, w)
-				_, err := w.WaitForSync(t.Context())
-				var sync *k8swatch.SyncError
-				if !errors.As(err, &sync) || !errors.Is(err, tt.want) || sync.Resource != routes || (sync.Verb != "list" && sync.Verb != "watch") {
-					t.Fatalf("WaitForSync: %v", err)
-				}
-				require.ErrorContains(t, err, "routes.example.com")
-				if s := w.State(); s.Phase != tt.phase || s.Synced {
-					t.Errorf("state %+v", s)
-				}
-				tt.end(src)
-				elapse(2 * time.Second)
-				synctest.Wait()
-				require.NoError(t, errOf(w.WaitForSync(t.Context())), "it did not go on behind the")
-				// Taken away while it runs: the snapshot stays, the state tells.
-				tt.begin(src)
-				elapse(5 * time.Second)
-				if s := w.State(); s.Phase != tt.phase || s.StaleSince.IsZero() {
-					t.Errorf("taken away: %+v", s)
-				}
-				// The server once said why, but now it says nothing.
-				src.Partition()
-				elapse(5 * time.Second)
-				require.Equal(t, k8swatch.PhaseStale, w.State().Phase)
-				require.ErrorIs(t, w.State().Err, k8swatch.ErrUnreachable)
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			src := k8swatchtest.NewSource()
+			tt.begin(src)
+			w := mustNew(t, src, routes, nil)
+			start(t, w)
+			_, err := w.WaitForSync(t.Context())
+			var sync *k8swatch.SyncError
+			if !errors.As(err, &sync) || !errors.Is(err, tt.want) || sync.Resource != routes || (sync.Verb != "list" && sync.Verb != "watch") {
+				t.Fatalf("WaitForSync: %v", err)
+			}
+			require.ErrorContains(t, err, "routes.example.com")
+			if s := w.State(); s.Phase != tt.phase || s.Synced {
+				t.Errorf("state %+v", s)
+			}
+			tt.end(src)
+			elapse(2 * time.Second)
+			synctest.Wait()
+			require.NoError(t, errOf(w.WaitForSync(t.Context())), "it did not go on behind the")
+			// Taken away while it runs: the snapshot stays, the state tells.
+			tt.begin(src)
+			elapse(5 * time.Second)
+			if s := w.State(); s.Phase != tt.phase || s.StaleSince.IsZero() {
+				t.Errorf("taken away: %+v", s)
+			}
+			// The server once said why, but now it says nothing.
+			src.Partition()
+			elapse(5 * time.Second)
+			require.Equal(t, k8swatch.PhaseStale, w.State().Phase)
+			require.ErrorIs(t, w.State().Err, k8swatch.ErrUnreachable)
 		})
 	}
 }

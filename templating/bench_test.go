@@ -54,8 +54,7 @@ const goIngresses = `{{ range $ing := .ingresses }}{{ range $rule := $ing.Spec.R
 // Scriggo alone, which writes every value as it is, and by text/template.
 func BenchmarkRender10k(b *testing.B) {
 	vars := map[string]any{"ingresses": ingresses(brief(10_000))}
-	engine, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
-	require.NoError(b, err)
+	engine := compile(b, files("haproxy.cfg", scriggoIngresses), &templating.Options{Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
 	unescaped, err := scriggo.BuildTemplate(files("haproxy.txt", scriggoIngresses), "haproxy.txt",
 		&scriggo.BuildOptions{Globals: native.Declarations{"ingresses": (*[]*networkingv1.Ingress)(nil)}})
 	require.NoError(b, err)

@@ -137,10 +137,9 @@ func checkHostile(t *testing.T, tests []hostile) {
 // comes from: what is remembered of a line counts.
 func TestMemoryOfShortLines(t *testing.T) {
 	const most = 16 << 20
-	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ x }}\n{% end %}"), &templating.Options{Vars: map[string]any{"x": 0}, MaxMemory: most, MaxOutput: 1 << 30})
-	require.NoError(t, err)
+	e := compile(t, files("a.cfg", "{% for true %}{{ x }}\n{% end %}"), &templating.Options{Vars: map[string]any{"x": 0}, MaxMemory: most, MaxOutput: 1 << 30})
 	peak := peakOfHeap()
-	_, err = e.Render(t.Context(), "a.cfg", map[string]any{"x": 1 << 60})
+	_, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": 1 << 60})
 	var at *templating.Error
 	if !errors.As(err, &at) || at.Line == 0 || !errors.Is(err, templating.ErrTooLarge) || !strings.Contains(err.Error(), "more than 16777216 bytes of memory") {
 		t.Errorf("got %v", err)
@@ -152,8 +151,7 @@ func TestMemoryOfShortLines(t *testing.T) {
 func TestLongLineOfValues(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	e, err := templating.Compile(files("a.cfg", "{% for _, i := range seq(300000) %}{{ x }}{% end %}\n{% for _, i := range seq(3) %}{{ x }}{% end %}"), &templating.Options{Vars: map[string]any{"x": ""}})
-	require.NoError(t, err)
+	e := compile(t, files("a.cfg", "{% for _, i := range seq(300000) %}{{ x }}{% end %}\n{% for _, i := range seq(3) %}{{ x }}{% end %}"), &templating.Options{Vars: map[string]any{"x": ""}})
 	if out, err := e.Render(ctx, "a.cfg", map[string]any{"x": "x"}); err != nil || len(out) != 300004 {
 		t.Errorf("got %d bytes, %v", len(out), err)
 	}
@@ -161,8 +159,7 @@ func TestLongLineOfValues(t *testing.T) {
 
 // TestItemsTogether renders items one by one, each of which fits.
 func TestItemsTogether(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{% n = 1 %}{{ x }}"), &templating.Options{Vars: map[string]any{"x": "", "n": 0}, MaxOutput: 1000})
-	require.NoError(t, err)
+	e := compile(t, files("a.cfg", "{% n = 1 %}{{ x }}"), &templating.Options{Vars: map[string]any{"x": "", "n": 0}, MaxOutput: 1000})
 	item := strings.Repeat("x", 400)
 	require.ErrorIs(t, errOf(e.RenderEach(t.Context(), "a.cfg", "x", []any{item, item, item}, map[string]any{"n": 0})), templating.ErrTooLarge)
 }
@@ -245,8 +242,7 @@ func TestMemoryOfOthers(t *testing.T) {
 		}
 		return "done"
 	}}
-	e, err := templating.Compile(files("haproxy.cfg", "# {{ slow() }}\n"), &templating.Options{Globals: globals, MaxMemory: 32 << 20})
-	require.NoError(t, err)
+	e := compile(t, files("haproxy.cfg", "# {{ slow() }}\n"), &templating.Options{Globals: globals, MaxMemory: 32 << 20})
 	got, err := e.Render(t.Context(), "haproxy.cfg", nil)
 	require.NoError(t, err)
 	require.Equal(t, "# done\n", got)
@@ -266,10 +262,9 @@ func TestPrintsWithoutEnd(t *testing.T) {
 		"macro":    "{% macro m(x int) %}{{ x }}\n{% end %}{% for true %}{{ m(x) }}{% end %}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, err := templating.Compile(files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": 0}, MaxOutput: most})
-			require.NoError(t, err)
+			e := compile(t, files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": 0}, MaxOutput: most})
 			peak := peakOfHeap()
-			_, err = e.Render(t.Context(), "a.cfg", map[string]any{"x": 1})
+			_, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": 1})
 			var at *templating.Error
 			if !errors.Is(err, templating.ErrTooLarge) || !errors.As(err, &at) || at.Line == 0 || strings.Contains(err.Error(), "memory") {
 				t.Errorf("got %v", err)
@@ -280,9 +275,8 @@ func TestPrintsWithoutEnd(t *testing.T) {
 }
 
 func TestContextStopsALoop(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{% for true %}{% end %}", "b.cfg", "{% macro A() %}{% for true %}{% end %}{% end macro %}{% var a = A() %}{{ a }}",
+	e := compile(t, files("a.cfg", "{% for true %}{% end %}", "b.cfg", "{% macro A() %}{% for true %}{% end %}{% end macro %}{% var a = A() %}{{ a }}",
 		"c.cfg", "{% macro A() %}0123456789{% end macro %}\n{% for true %}{% var _ = A() %}{% end %}"), nil)
-	require.NoError(t, err)
 	for _, name := range e.Entries() {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		require.ErrorIs(t, errOf(e.Render(ctx, name, nil)), context.DeadlineExceeded, name)
@@ -292,9 +286,8 @@ func TestContextStopsALoop(t *testing.T) {
 }
 
 func TestConcurrentRenders(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{% list[0] = x %}{% for _, s := range list %}{{ s }} {% end %}{% if x == `7` %}{{ fail(x) }}{% end %}"), &templating.Options{
+	e := compile(t, files("a.cfg", "{% list[0] = x %}{% for _, s := range list %}{{ s }} {% end %}{% if x == `7` %}{{ fail(x) }}{% end %}"), &templating.Options{
 		Globals: map[string]any{"list": [2]string{"a", "b"}}, Vars: map[string]any{"x": ""}})
-	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for i := range 16 {
 		wg.Go(func() {

@@ -32,10 +32,9 @@ func TestCompileAtOnce(t *testing.T) {
 // A loop that shows nothing but what is refused writes nothing, so that no bound
 // of the output ends it.
 func TestEndlessRefusalsEnd(t *testing.T) {
-	engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("{% for true %}# {{ s }}{% end %}\n")}},
+	engine := compile(t, fstest.MapFS{"haproxy.cfg": {Data: []byte("{% for true %}# {{ s }}{% end %}\n")}},
 		&templating.Options{Vars: map[string]any{"s": ""}, MaxOutput: 1 << 30})
-	require.NoError(t, err)
-	_, err = engine.Render(t.Context(), "haproxy.cfg", map[string]any{"s": "a\nb"})
+	_, err := engine.Render(t.Context(), "haproxy.cfg", map[string]any{"s": "a\nb"})
 	require.ErrorContains(t, err, "control character")
 }
 

@@ -66,8 +66,7 @@ func TestCVEs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.cve, func(t *testing.T) {
-			e, err := templating.Compile(files(tt.entry, tt.template), &templating.Options{Vars: map[string]any{"x": ""}})
-			require.NoError(t, err)
+			e := compile(t, files(tt.entry, tt.template), &templating.Options{Vars: map[string]any{"x": ""}})
 			for _, x := range tt.values {
 				out, err := e.Render(t.Context(), tt.entry, map[string]any{"x": x})
 				if err != nil {

@@ -1,6 +1,7 @@
 package templating_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,14 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// compile compiles what is right.
+func compile(t testing.TB, fsys fs.FS, opts *templating.Options) *templating.Engine {
+	t.Helper()
+	e, err := templating.Compile(fsys, opts)
+	require.NoError(t, err)
+	return e
+}
 
 // errOf is the error of a call of which nothing else matters.
 func errOf[T any](_ T, err error) error { return err }
@@ -60,14 +69,27 @@ func checkTraced(t *testing.T, e *templating.Engine, entry string, vars map[stri
 	}
 }
 
+// spec is what becomes of a template with x, in a haproxy.cfg where no other entry is named.
+type spec struct {
+	name, entry, template string
+	x                     any
+	more                  []string // files
+	want, refused         string   // part of the error
+}
+
+func checkSpecs(t *testing.T, specs []spec) {
+	t.Helper()
+	for _, r := range specs {
+		t.Run(r.name, func(t *testing.T) {
+			got, err := render(t, r.x, append([]string{cmp.Or(r.entry, "haproxy.cfg"), r.template}, r.more...)...)
+			check(t, got, err, r.want, r.refused)
+		})
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	hostile := `a b"c'd\e$f#g`
-	tests := []struct {
-		name, template string
-		x              any
-		want           string
-		refused        string // part of the error
-	}{
+	tests := []spec{
 		{name: "argument", template: "retry-on {{ x }} y", x: hostile, want: `retry-on a\ b\"c\'d\\e$f\#g y`},
 		{name: "part of an argument", template: "retry-on a-{{ x }}-b", x: hostile, want: `retry-on a-a\ b\"c\'d\\e$f\#g-b`},
 		{name: "double quotes", template: `retry-on "{{ x }}" y`, x: hostile, want: `retry-on "a b\"c'd\\e\$f#g" y`},
@@ -111,12 +133,7 @@ func TestPlaces(t *testing.T) {
 		{name: "raw block", template: "retry-on {% raw %}{{ raw(x) }}{% end raw %} {{ x }}", x: "a b", want: `retry-on {{ raw(x) }} a\ b`},
 		{name: "conversion", template: "{{ json(`a`) }}", refused: "raw(...)"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := render(t, tt.x, "haproxy.cfg", tt.template)
-			check(t, got, err, tt.want, tt.refused)
-		})
-	}
+	checkSpecs(t, tests)
 }
 
 func check(t *testing.T, got string, err error, want, refused string) {
@@ -132,11 +149,7 @@ func check(t *testing.T, got string, err error, want, refused string) {
 }
 
 func TestOtherKinds(t *testing.T) {
-	tests := []struct {
-		name, entry, template string
-		x                     any
-		want, refused         string
-	}{
+	tests := []spec{
 		{name: "key", entry: "a.map", template: "{{ x }} v\n", x: `a"b'c\d$#`, want: "a\"b'c\\d$# v\n"},
 		{name: "white space in a key", entry: "a.map", template: "{{ x }} v\n", x: "a b", refused: "ends the key"},
 		{name: "white space later in a key", entry: "a.map", template: "x{{ x }} v\n", x: "a b", refused: "ends the key"},
@@ -156,22 +169,13 @@ func TestOtherKinds(t *testing.T) {
 		{name: "plain", entry: "503.http", template: "It's \"{{ x }}\"\r\n", x: `a b"`, want: "It's \"a b\"\"\r\n"},
 		{name: "plain with a line feed", entry: "503.http", template: "{{ x }}", x: "a\nb", refused: "control character"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := render(t, tt.x, tt.entry, tt.template)
-			check(t, got, err, tt.want, tt.refused)
-		})
-	}
+	checkSpecs(t, tests)
 }
 
 func TestMacrosAndFiles(t *testing.T) {
 	const macros = `{% macro Server(name any) %}  retry-on {{ name }}
 {% end macro %}{% macro Name(name any) %}{{ name }}{% end macro %}`
-	tests := []struct {
-		name, template string
-		more           []string
-		want, refused  string
-	}{
+	tests := []spec{
 		{name: "macro", template: macros + "{{ Server(x) }}", want: "  retry-on a\\ \\\"b\n"},
 		{name: "macro in a variable", template: macros + "{% var s = Server(x) %}{{ s }}{{ s }}", want: "  retry-on a\\ \\\"b\n  retry-on a\\ \\\"b\n"},
 		{name: "macro in a macro", template: macros + "{% macro Two(x any) %}{{ Server(x) }}{{ Server(1) }}{% end macro %}{{ Two(x) }}", want: "  retry-on a\\ \\\"b\n  retry-on 1\n"},
@@ -206,12 +210,10 @@ func TestMacrosAndFiles(t *testing.T) {
 		{name: "endless recursion of imported macros", template: `{% import "r.cfg" %}{{ A() }}`, more: []string{"r.cfg", "{% macro A() %}{{ B() }}{% end macro %}{% macro B() %}{{ A() }}{% end macro %}"}, refused: "deep"},
 		{name: "return in a macro", template: "{% macro A(n int) %}a{% if n == 0 %}{% return %}{% end %}b{% end macro %}{{ A(0) }}{{ A(1) }}", want: "aab"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := render(t, `a "b`, append([]string{"haproxy.cfg", tt.template}, tt.more...)...)
-			check(t, got, err, tt.want, tt.refused)
-		})
+	for i := range tests {
+		tests[i].x = `a "b`
 	}
+	checkSpecs(t, tests)
 }
 
 // TestVariablesInMacros reads a variable of the host in macros and nowhere
@@ -238,12 +240,11 @@ func TestVariablesInMacros(t *testing.T) {
 		"{% macro A() %}{{ fixed[0] }}{% end %}{{ A() }}",
 	} {
 		t.Run(template, func(t *testing.T) {
-			e, err := templating.Compile(files("a.cfg", template,
+			e := compile(t, files("a.cfg", template,
 				"m.cfg", "{% macro M() %}{{ n }}{% end %}{% macro F() %}{% var f = func() int { return n } %}{{ f() }}{% end %}{% macro U() %}{% show itea; using %}{{ n }}{% end using %}{% end %}",
 				"b.cfg", "{{ Body() }}", "c.cfg", "{% macro A() %}{{ n }}{% end %}{{ A() }}{{ Body() }}",
 				"p.cfg", "{{ n }}", "q.cfg", "{% macro Q() %}{{ n }}{% end %}{{ Q() }}"), &templating.Options{
 				Entries: []string{"a.cfg"}, Vars: map[string]any{"n": 0}, Globals: map[string]any{"fixed": []int{7}}})
-			require.NoError(t, err)
 			if out, err := e.Render(t.Context(), "a.cfg", map[string]any{"n": 7}); err != nil || out != "7" {
 				t.Errorf("got %q, %v", out, err)
 			}
@@ -344,9 +345,8 @@ func TestOptions(t *testing.T) {
 }
 
 func TestVariables(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{{ n }} {{ s }} {{ any }}"), &templating.Options{
+	e := compile(t, files("a.cfg", "{{ n }} {{ s }} {{ any }}"), &templating.Options{
 		Vars: map[string]any{"n": 0, "s": (*string)(nil), "any": (*fmt.Stringer)(nil)}})
-	require.NoError(t, err)
 	s := "b"
 	tests := []struct {
 		name string

@@ -79,17 +79,17 @@ func TestErrorsHaveOwners(t *testing.T) {
 			if tt.entry == "" {
 				tt.entry = "a.cfg"
 			}
-			e, err := templating.Compile(files(tt.entry, tt.template, "_p.cfg", "\n{{ `\t` }}"), &templating.Options{
+			e := compile(t, files(tt.entry, tt.template, "_p.cfg", "\n{{ `\t` }}"), &templating.Options{
 				Globals: functions, MaxOutput: 1 << 16,
 				Vars: map[string]any{"ings": []*networkingv1.Ingress(nil), "sites": []*hostSite(nil), "nilText": (*string)(nil),
 					"ing": (*networkingv1.Ingress)(nil), "n": 0}})
-			require.NoError(t, err)
 			a, b := ingress("a"), ingress("b")
 			vars := map[string]any{"ings": []*networkingv1.Ingress{a, b}, "sites": []*hostSite{{"x", []any{a, b}}}, "nilText": (*string)(nil),
 				"ing": (*networkingv1.Ingress)(nil), "n": 0}
 			if strings.Contains(tt.template, "ing.Name)") && !strings.Contains(tt.template, ", ing :=") {
 				vars["ing"] = a
 			}
+			var err error
 			synctest.Test(t, func(t *testing.T) { // where no time passes, however slow the machine is
 				_, err = e.Render(t.Context(), tt.entry, vars)
 			})
@@ -138,9 +138,8 @@ func TestManyRefused(t *testing.T) {
 }
 
 func TestRenderEachNamesItems(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "server {{ ing.Name }} {{ all.Name }}\n"), &templating.Options{
+	e := compile(t, files("a.cfg", "server {{ ing.Name }} {{ all.Name }}\n"), &templating.Options{
 		Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil), "all": (*networkingv1.Ingress)(nil), "zzz": (*networkingv1.Ingress)(nil)}})
-	require.NoError(t, err)
 	items := []any{ingress("a"), ingress("b\n"), ingress("c"), ingress("\td")}
 	vars := map[string]any{"all": ingress("all"), "zzz": ingress("zzz")}
 	texts, err := e.RenderEach(t.Context(), "a.cfg", "ing", items, vars)
@@ -161,7 +160,7 @@ func TestSecondRunDiffers(t *testing.T) {
 	} {
 		runs := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		e, err := templating.Compile(files("a.cfg", name), &templating.Options{Globals: map[string]any{
+		e := compile(t, files("a.cfg", name), &templating.Options{Globals: map[string]any{
 			"once": func() (string, error) {
 				if runs++; runs == 1 {
 					return "", errors.New("once")
@@ -181,7 +180,6 @@ func TestSecondRunDiffers(t *testing.T) {
 				return "", errors.New("stopping")
 			},
 		}})
-		require.NoError(t, err)
 		require.Equal(t, want, positions(errOf(e.Render(ctx, "a.cfg", nil))), name)
 		require.Equal(t, 2, runs, name)
 		cancel()
@@ -205,9 +203,8 @@ func TestTracedWithoutARender(t *testing.T) {
 func TestStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	e, err := templating.Compile(files("a.cfg", "a\n{% stop() %}{% for true %}{% end %}"),
+	e := compile(t, files("a.cfg", "a\n{% stop() %}{% for true %}{% end %}"),
 		&templating.Options{Globals: map[string]any{"stop": stop}})
-	require.NoError(t, err)
 	traced, err := e.RenderTraced(ctx, "a.cfg", nil)
 	if !errors.Is(err, context.Canceled) || traced.Text != "a\n" || traced.Origin(1).Line != 1 {
 		t.Errorf("got %q, %v", traced.Text, err)

@@ -100,10 +100,9 @@ func TestIncludePositions(t *testing.T) {
 }
 
 func TestIncludeBounds(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ include(`s`) }}{% end %}", "snippets/s.cfg", "0123456789",
+	e := compile(t, files("a.cfg", "{% for true %}{{ include(`s`) }}{% end %}", "snippets/s.cfg", "0123456789",
 		"b.cfg", "{% for true %}{% var _ = include(`s`) %}{% end %}",
 		"c.cfg", "{{ include(`loop`) }}", "snippets/loop.cfg", "{% for true %}{% end %}"), &templating.Options{MaxOutput: 1000})
-	require.NoError(t, err)
 	for _, entry := range []string{"a.cfg", "b.cfg"} {
 		require.ErrorIs(t, errOf(e.Render(t.Context(), entry, nil)), templating.ErrTooLarge, entry)
 	}
@@ -113,13 +112,12 @@ func TestIncludeBounds(t *testing.T) {
 }
 
 func TestIncludeKinds(t *testing.T) {
-	e, err := templating.Compile(files(
+	e := compile(t, files(
 		"a.map", "{{ include_all(`*`, `k`) }}", "snippets/hosts.map", "{{ data }} v",
 		"b.cfg", "{{ include_all(`*`, `a b`) }}", "snippets/more.cfg", "retry-on {{ data }}\n",
 		"c.http", "{{ include_all(`*`, `a b`) }}", "snippets/x.http", "{{ data }}", "snippets/y.http", "!",
 		"snippets/more.map", "more map\n",
 	), nil)
-	require.NoError(t, err)
 	require.Equal(t, "a.map b.cfg c.http", strings.Join(e.Entries(), " "))
 	for entry, want := range map[string]string{"a.map": "k v\nmore map\n", "b.cfg": "retry-on a\\ b\n", "c.http": "a b!"} {
 		if got, err := e.Render(t.Context(), entry, nil); got != want || err != nil {
@@ -130,9 +128,8 @@ func TestIncludeKinds(t *testing.T) {
 
 func TestIncludeOptions(t *testing.T) {
 	// The host has a variable of the name.
-	e, err := templating.Compile(files("a.cfg", "{{ include(`s`) }}", "b.cfg", "{{ include(`s`, 1) }}", "snippets/s.cfg", "{{ data }} {{ shared }}"),
+	e := compile(t, files("a.cfg", "{{ include(`s`) }}", "b.cfg", "{{ include(`s`, 1) }}", "snippets/s.cfg", "{{ data }} {{ shared }}"),
 		&templating.Options{Vars: map[string]any{"data": ""}, Globals: map[string]any{"shared": []byte("own")}})
-	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "a.cfg", map[string]any{"data": "mine"})
 	check(t, got, err, "mine own", "")
 	got, err = e.Render(t.Context(), "b.cfg", map[string]any{"data": "mine"})
@@ -155,9 +152,8 @@ func (brokenFolder) Open(name string) (fs.File, error) {
 }
 
 func TestIncludeEachAndTraced(t *testing.T) {
-	e, err := templating.Compile(files("b.cfg", "backend {{ x.Name }}\n{{ include_all(`*`, x.Note) }}", "snippets/n.cfg", "# one\n    # {{ data }} {{ x.Name }}\n"),
+	e := compile(t, files("b.cfg", "backend {{ x.Name }}\n{{ include_all(`*`, x.Note) }}", "snippets/n.cfg", "# one\n    # {{ data }} {{ x.Name }}\n"),
 		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	require.NoError(t, err)
 	vars := map[string]any{"x": (*eachThing)(nil)}
 	texts, err := e.RenderEach(t.Context(), "b.cfg", "x", []any{&eachThing{"a", "n"}, &eachThing{"b", "m"}}, vars)
 	require.NoError(t, err)

@@ -75,8 +75,7 @@ func TestEmptyValues(t *testing.T) {
 		"# {{ x }}":                                                                         "",
 		`# "{{ x }}"`:                                                                       "",
 	} {
-		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
-		require.NoError(t, err)
+		e := compile(t, files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
 		require.False(t, refused == "" && err != nil, "%s: got %q, %v; refused should be %q", template, got, err, refused)
 		require.False(t, refused != "" && !isRefused(err, refused), "%s: got %q, %v; refused should be %q", template, got, err, refused)
@@ -124,8 +123,7 @@ func TestMissingConditions(t *testing.T) {
 		"description what if":                                                                                     false,
 		"# http-request deny if":                                                                                  false,
 	} {
-		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
-		require.NoError(t, err)
+		e := compile(t, files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
 		require.Equal(t, isRefused(err, "has no condition"), refused, template)
 		require.False(t, !refused && err != nil, "%s: got %q, %v", template, got, err)

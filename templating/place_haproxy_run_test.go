@@ -184,22 +184,14 @@ backend tcp
 `
 
 // TestRowsAccepted has HAProxy check a configuration with a hostile value in
-// every row. HAPROXY_BIN names another one than that on the PATH.
+// every row.
 func TestRowsAccepted(t *testing.T) {
-	haproxy := "haproxy"
-	if other := os.Getenv("HAPROXY_BIN"); other != "" {
-		haproxy = other
-	}
-	if _, err := exec.LookPath(haproxy); err != nil {
-		require.Empty(t, os.Getenv("CI"))
-		t.Skip("no haproxy on the PATH")
-	}
+	haproxy := haproxyOr(t)
 	dir := t.TempDir()
 	errorfile := filepath.Join(dir, "503.http")
 	require.NoError(t, os.WriteFile(errorfile, []byte("HTTP/1.0 503 No\r\n\r\n"), 0o600))
-	e, err := templating.Compile(files("haproxy.cfg", rowsAccepted),
+	e := compile(t, files("haproxy.cfg", rowsAccepted),
 		&templating.Options{Vars: map[string]any{"x": "", "socket": "", "errorfile": ""}})
-	require.NoError(t, err)
 	for _, x := range []string{"plain", "100% sure", "%[env(HOME)]", "a,b", "f(x)", `back\slash \n \x41`, `say "hi"`, "a#b", "$HOME ${HOME}", "%%", "%{+Q}o", "[a]{2}^$|(f)?*+", "ü", ")", `a"),str(b`, "if", "unless"} {
 		cfg, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": x, "socket": filepath.Join(dir, "s"), "errorfile": errorfile})
 		if err != nil {

@@ -288,8 +288,7 @@ type row struct{ *templating.Engine }
 func compileRow(t *testing.T, text string) row {
 	t.Helper()
 	text = strings.NewReplacer("DIR", "{{ raw(dir) }}", "N", "{{ raw(n) }}").Replace(text)
-	e, err := templating.Compile(files("haproxy.cfg", text), &templating.Options{Vars: map[string]any{"x": "", "n": "", "dir": ""}})
-	require.NoError(t, err)
+	e := compile(t, files("haproxy.cfg", text), &templating.Options{Vars: map[string]any{"x": "", "n": "", "dir": ""}})
 	return row{e}
 }
 
@@ -302,8 +301,7 @@ func entryOf(file string) string { return "file" + filepath.Ext(file) }
 
 func compileFile(t *testing.T, name, text string) *templating.Engine {
 	t.Helper()
-	e, err := templating.Compile(files(entryOf(name), text), &templating.Options{Vars: map[string]any{"x": ""}})
-	require.NoError(t, err)
+	e := compile(t, files(entryOf(name), text), &templating.Options{Vars: map[string]any{"x": ""}})
 	return e
 }
 

@@ -29,9 +29,8 @@ func TestUses(t *testing.T) {
 		{files("a.cfg", "{{ shared.Get(`k`) }}{{ b }}", "b.cfg", "{{ shared.ComputeIfAbsent(`k`, func() any { return a }) }}", "c.cfg", "{{ c }}"),
 			map[string]string{"a.cfg": "a b", "b.cfg": "a b", "c.cfg": "c"}},
 	} {
-		engine, err := templating.Compile(tt.files, &templating.Options{
+		engine := compile(t, tt.files, &templating.Options{
 			Vars: map[string]any{"a": "", "b": "", "c": "", "d": ""}, Globals: map[string]any{"fixed": []string{"x"}}})
-		require.NoError(t, err)
 		for entry, want := range tt.want {
 			require.Equal(t, want, strings.Join(engine.Uses(entry), " "), "%s uses", entry)
 		}
@@ -46,8 +45,7 @@ func TestRenderEach(t *testing.T) {
 		"macro.cfg", "{% macro M() %}{{ x.Name }}{% end %}{{ M() }}\n",
 		"maps/x.map", "{{ x.Name }} {{ x.Note }}\n",
 	)
-	engine, err := templating.Compile(fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
-	require.NoError(t, err)
+	engine := compile(t, fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
 	vars := map[string]any{"x": (*eachThing)(nil), "suffix": "s"}
 	items := []any{&eachThing{"a", "n"}, &eachThing{"b-c", ""}, &eachThing{"d", "n"}}
 	for _, entry := range engine.Entries() {
@@ -68,7 +66,7 @@ func TestRenderEach(t *testing.T) {
 	}
 
 	var e *templating.Error
-	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], &eachThing{"a\nb", ""}}, vars)
+	_, err := engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], &eachThing{"a\nb", ""}}, vars)
 	if !errors.As(err, &e) || e.File != "haproxy.d/x.cfg" || e.Line != 1 || !strings.Contains(e.Message, "control character") {
 		t.Errorf("hostile item: %v", err)
 	}
