@@ -107,19 +107,14 @@ func TestAsk(t *testing.T) {
 func checkAskError(t *testing.T, err error, text string, is []error) {
 	t.Helper()
 	if text == "" {
-		if err != nil {
-			t.Errorf("error %v", err)
-		}
+		require.NoError(t, err)
 		return
 	}
 	var ae *eventbus.AskError
-	if !errors.As(err, &ae) || err.Error() != "eventbus: ask eventbus_test.candidate: "+text {
-		t.Fatalf("error %v\nwant %s", err, text)
-	}
+	require.ErrorAs(t, err, &ae)
+	require.Equal(t, "eventbus: ask eventbus_test.candidate: "+text, err.Error())
 	for _, target := range is {
-		if !errors.Is(err, target) {
-			t.Errorf("%v is not %v", err, target)
-		}
+		require.ErrorIs(t, err, target)
 	}
 }
 
@@ -127,25 +122,47 @@ func closeBusIn(t *testing.T, b *eventbus.Bus, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	if err := b.Close(ctx); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, b.Close(ctx))
 }
 
-func TestAskPanicIsLoggedWithItsStack(t *testing.T) {
-	var log bytes.Buffer
-	b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	defer closeBus(t, b)
-	eventbus.Answer(b, "a", func(ctx context.Context, q candidate) (verdict, error) { return behave(ctx, "panic") })
-	_, err := eventbus.Ask[verdict](t.Context(), b, candidate{})
-	var failed *eventbus.AnswerError
-	if !errors.As(err, &failed) || failed.Responder != "a" || !errors.Is(failed, eventbus.ErrPanicked) || !errors.Is(failed, errTooLong) {
-		t.Errorf("%v: want who it was", err)
-	}
-	for _, want := range []string{"responder panicked", "too long", "responder=a", "ask_test.go:"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("log lacks %q:\n%s", want, log.String())
-		}
+// A panic of a responder is logged with its stack, whether or not the asker hears of it.
+func TestPanicsOfRespondersAreLogged(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer func(context.Context, candidate) (verdict, error)
+		leaves bool // while it is asked
+		err    error
+	}{
+		"heard": {func(context.Context, candidate) (verdict, error) { panic(errTooLong) }, false, errTooLong},
+		"late": {func(ctx context.Context, _ candidate) (verdict, error) {
+			<-ctx.Done()
+			<-time.After(time.Second)
+			panic(errTooLong)
+		}, false, eventbus.ErrMissing},
+		"left": {func(ctx context.Context, _ candidate) (verdict, error) { <-ctx.Done(); panic(errTooLong) }, true, eventbus.ErrAbsent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var log bytes.Buffer
+				b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				r := eventbus.Answer(b, "a", tt.answer)
+				eventbus.Answer(b, "other", func(ctx context.Context, _ candidate) (verdict, error) { return behave(ctx, "ok") })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if tt.leaves {
+					go func() { synctest.Wait(); r.Close() }()
+				}
+				_, err := eventbus.Ask[verdict](ctx, b, candidate{})
+				var failed *eventbus.AnswerError
+				require.ErrorAs(t, err, &failed)
+				require.Equal(t, "a", failed.Responder)
+				require.ErrorIs(t, err, tt.err)
+				require.Equal(t, name == "heard", errors.Is(err, eventbus.ErrPanicked))
+				closeBus(t, b)
+				for _, want := range []string{"responder panicked", "too long", "responder=a", "ask_test.go:"} {
+					require.Contains(t, log.String(), want)
+				}
+			})
+		})
 	}
 }
 
@@ -166,17 +183,14 @@ func TestAskIsByType(t *testing.T) {
 	if n["a"] != 1 || s["a"] != "one" || p["a"] != 2 || a["a"] != 3 {
 		t.Errorf("got %v %v %v %v", n, s, p, a)
 	}
-	if _, err := eventbus.Ask[bool](ctx, b, candidate{}); !errors.Is(err, eventbus.ErrAbsent) {
-		t.Errorf("an answer nobody gives: %v", err)
-	}
+	require.ErrorIs(t, errOf(eventbus.Ask[bool](ctx, b, candidate{})), eventbus.ErrAbsent, "an answer nobody gives")
 }
 
 func TestAskOnNilBus(t *testing.T) {
 	r := eventbus.Answer(nil, "a", func(context.Context, candidate) (verdict, error) { return verdict{}, nil })
 	answers, err := eventbus.Ask[verdict](t.Context(), nil, candidate{})
-	if !errors.Is(err, eventbus.ErrAbsent) || answers == nil {
-		t.Errorf("got %v, %v", answers, err)
-	}
+	require.ErrorIs(t, err, eventbus.ErrAbsent)
+	require.NotNil(t, answers)
 	r.Close()
 	r.Close()
 }
@@ -203,13 +217,9 @@ func TestWrongAnswers(t *testing.T) {
 	first.Close()
 	second := eventbus.Answer(b, "a", ok)
 	first.Close() // is not the second
-	if _, err := eventbus.Ask[verdict](t.Context(), b, candidate{}); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, errOf(eventbus.Ask[verdict](t.Context(), b, candidate{})))
 	second.Close()
-	if _, err := eventbus.Ask[verdict](t.Context(), b, candidate{}); !errors.Is(err, eventbus.ErrAbsent) {
-		t.Errorf("after it left: %v", err)
-	}
+	require.ErrorIs(t, errOf(eventbus.Ask[verdict](t.Context(), b, candidate{})), eventbus.ErrAbsent, "after it left")
 }
 
 // The values of the asker's context reach the responders.
@@ -253,9 +263,7 @@ func TestResponderLeavesWhileAsked(t *testing.T) {
 		}
 		close(release)
 		closeBus(t, b)
-		if !errors.Is(ctxErr, eventbus.ErrAbsent) {
-			t.Errorf("cause of its context: %v", ctxErr)
-		}
+		require.ErrorIs(t, ctxErr, eventbus.ErrAbsent, "cause of its context")
 	})
 }
 
@@ -288,9 +296,7 @@ func TestCloseFailsQuestions(t *testing.T) {
 			}
 		}
 		r := eventbus.Answer(b, "later", func(context.Context, candidate) (verdict, error) { return verdict{}, nil })
-		if _, err := eventbus.Ask[verdict](t.Context(), b, candidate{}); !errors.Is(err, eventbus.ErrClosed) {
-			t.Errorf("after Close: %v", err)
-		}
+		require.ErrorIs(t, errOf(eventbus.Ask[verdict](t.Context(), b, candidate{})), eventbus.ErrClosed, "after Close")
 		r.Close()
 		closeBus(t, b)
 	})
@@ -311,36 +317,10 @@ func TestRespondersUseTheBus(t *testing.T) {
 	})
 	answers, err := eventbus.Ask[int](t.Context(), b, candidate{})
 	// Either is right: it closed itself before it answered.
-	if err == nil && answers["root"] != 49 || err != nil && !errors.Is(err, eventbus.ErrAbsent) {
-		t.Errorf("got %v, %v", answers, err)
-	}
+	require.False(t, err == nil && answers["root"] != 49, "got %v, %v", answers, err)
+	require.False(t, err != nil && !errors.Is(err, eventbus.ErrAbsent), "got %v, %v", answers, err)
 	closeBus(t, b)
-	if got := events(); !slices.Equal(got, []string{"asked"}) {
-		t.Errorf("published %v, want nothing but what the responder did", got)
-	}
-}
-
-func TestPanicNobodyHearsIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		eventbus.Answer(b, "late", func(ctx context.Context, q candidate) (verdict, error) {
-			<-ctx.Done()
-			<-time.After(time.Second)
-			panic("too late")
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := eventbus.Ask[verdict](ctx, b, candidate{}); !errors.Is(err, eventbus.ErrMissing) {
-			t.Errorf("got %v", err)
-		}
-		closeBus(t, b)
-		for _, want := range []string{"responder panicked", "too late", "responder=late", "ask_test.go:"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("log lacks %q:\n%s", want, log.String())
-			}
-		}
-	})
+	require.Equal(t, []string{"asked"}, events(), "published")
 }
 
 // Many questions at once, with responders that come and go and a bus that

@@ -1,13 +1,10 @@
 package eventbus_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hapticsdk/haptic/eventbus"
@@ -91,27 +88,4 @@ func TestUnheardAnswersReadTheSame(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The asker was told that the responder left, and takes no second reply.
-func TestPanicOfOneThatLeftIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		b := eventbus.New(&eventbus.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-		leaves := eventbus.Answer(b, "leaves", func(ctx context.Context, _ candidate) (verdict, error) {
-			<-ctx.Done()
-			panic("cannot leave")
-		})
-		eventbus.Answer(b, "slow", func(ctx context.Context, _ candidate) (verdict, error) { return behave(ctx, "slow") })
-		go func() {
-			synctest.Wait()
-			leaves.Close()
-		}()
-		_, err := eventbus.Ask[verdict](t.Context(), b, candidate{})
-		checkAskError(t, err, "leaves: no such responder", []error{eventbus.ErrAbsent})
-		closeBus(t, b)
-		if !strings.Contains(log.String(), "cannot leave") {
-			t.Errorf("log lacks the panic:\n%s", log.String())
-		}
-	})
 }

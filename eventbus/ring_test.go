@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/eventbus"
 )
 
@@ -49,7 +51,5 @@ func TestRingConcurrently(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if len(r.All()) != 128 {
-		t.Errorf("kept %d, want 128", len(r.All()))
-	}
+	require.Len(t, r.All(), 128)
 }

@@ -33,9 +33,7 @@ func mustCached[T k8swatch.Object](t testing.TB, src k8swatch.MetadataSource, gv
 func passwords(t *testing.T, c *k8swatch.Cached[*corev1.Secret], keys ...string) string {
 	t.Helper()
 	found, err := c.Get(t.Context(), keys...)
-	if err != nil {
-		t.Fatalf("Get(%q): %v", keys, err)
-	}
+	require.NoError(t, err, "Get(%q)", keys)
 	all := make([]string, len(found))
 	for i, s := range found {
 		all[i] = password(s)
@@ -48,8 +46,7 @@ func TestCached(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "b", "2"), secret("shop", "a", "1"), secret("blog", "z", "3"))
 		var rec recorder
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{OnChange: rec.onChange})
-		start(t, c)
-		synced(t, c, 3)
+		start(t, c, 3)
 		if s := c.Stats(); s.Fetches != 0 || s.Objects != 0 {
 			t.Errorf("before it is asked: %+v", s)
 		}
@@ -57,9 +54,7 @@ func TestCached(t *testing.T) {
 			keys []string
 			want string
 		}{{[]string{"shop", "a"}, "1"}, {[]string{"shop"}, "1 2"}, {nil, "3 1 2"}, {[]string{"none"}, ""}} {
-			if got := passwords(t, c, tt.keys...); got != tt.want {
-				t.Errorf("Get(%q) = %q, want %q", tt.keys, got, tt.want)
-			}
+			require.Equal(t, tt.want, passwords(t, c, tt.keys...), "Get(%q)", tt.keys)
 		}
 		if s := c.Stats(); s.Fetches != 3 || s.Hits != 3 || s.Objects != 3 {
 			t.Errorf("each fetched once: %+v", s)
@@ -67,24 +62,16 @@ func TestCached(t *testing.T) {
 		// A new version makes what is kept invalid, at once.
 		src.Apply(secret("shop", "a", "one"))
 		synctest.Wait()
-		if got := passwords(t, c, "shop"); got != "one 2" {
-			t.Errorf("after the change: %q", got)
-		}
+		require.Equal(t, "one 2", passwords(t, c, "shop"), "after the change")
 		src.Delete(secret("shop", "b", ""))
 		synctest.Wait()
-		if got := passwords(t, c, "shop"); got != "one" {
-			t.Errorf("after the deletion: %q", got)
-		}
-		if s := c.Stats(); s.Fetches != 4 {
-			t.Errorf("what changed is fetched again: %+v", s)
-		}
+		require.Equal(t, "one", passwords(t, c, "shop"), "after the deletion")
+		require.Equal(t, int64(4), c.Stats().Fetches, "what changed is fetched again")
 		elapse(3 * time.Minute) // nothing stays in memory for longer
 		if s := c.Stats(); s.Objects != 0 || s.Bytes != 0 {
 			t.Errorf("after the TTL: %+v", s)
 		}
-		if got := passwords(t, c); got != "3 one" {
-			t.Errorf("after the TTL: %q", got)
-		}
+		require.Equal(t, "3 one", passwords(t, c), "after the TTL")
 		total := 0
 		for _, ch := range rec.all() {
 			total += ch.Total()
@@ -135,30 +122,23 @@ func TestCachedErrors(t *testing.T) {
 		{"no such resource", apierrors.NewGenericServerResponse(404, "get", secrets.GroupResource(), "b", "404 page not found", 0, true), nil},
 		{"forbidden", apierrors.NewForbidden(secrets.GroupResource(), "b", broken), nil},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
-				c := mustCached[*corev1.Secret](t, src, secrets, nil)
-				start(t, c)
-				synced(t, c, 2)
-				passwords(t, c, "shop", "a")
-				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error { return tt.err })
-				found, err := c.Get(t.Context(), "shop")
-				var fetch *k8swatch.FetchError
-				if found != nil || !errors.As(err, &fetch) || fetch.Name != "b" || fetch.Namespace != "shop" || fetch.Resource != secrets {
-					t.Fatalf("got %v, %v", found, err)
-				}
-				if tt.want != nil && !errors.Is(err, tt.want) {
-					t.Errorf("%v does not wrap %v", err, tt.want)
-				}
-				if want := "cannot get secrets shop/b: "; !strings.HasPrefix(err.Error(), want) {
-					t.Errorf("%q does not begin with %q", err, want)
-				}
-				src.OnRequest(nil)
-				if got := passwords(t, c, "shop"); got != "1 2" {
-					t.Errorf("afterwards %q", got)
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
+			c := mustCached[*corev1.Secret](t, src, secrets, nil)
+			start(t, c, 2)
+			passwords(t, c, "shop", "a")
+			src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error { return tt.err })
+			found, err := c.Get(t.Context(), "shop")
+			var fetch *k8swatch.FetchError
+			if found != nil || !errors.As(err, &fetch) || fetch.Name != "b" || fetch.Namespace != "shop" || fetch.Resource != secrets {
+				t.Fatalf("got %v, %v", found, err)
+			}
+			require.False(t, tt.want != nil && !errors.Is(err, tt.want), "%v does not wrap %v", err, tt.want)
+			if want := "cannot get secrets shop/b: "; !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("%q does not begin with %q", err, want)
+			}
+			src.OnRequest(nil)
+			require.Equal(t, "1 2", passwords(t, c, "shop"), "afterwards")
 		})
 	}
 }
@@ -168,16 +148,13 @@ func TestCachedGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"))
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{Parallel: 1})
-		start(t, c)
-		synced(t, c, 2)
+		start(t, c, 2)
 		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
 			src.OnRequest(nil)
 			src.Delete(secret("shop", "b", ""))
 			return nil
 		})
-		if got := passwords(t, c, "shop"); got != "1" {
-			t.Errorf("got %q", got)
-		}
+		require.Equal(t, "1", passwords(t, c, "shop"))
 	})
 }
 
@@ -188,8 +165,7 @@ func TestCachedFlights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "a", "1"))
 		c := mustCached[*corev1.Secret](t, src, secrets, nil)
-		start(t, c)
-		synced(t, c, 1)
+		start(t, c, 1)
 		var begun, ended atomic.Int32
 		release := make(chan struct{})
 		src.OnRequest(func(ctx context.Context, r k8swatchtest.Request) error {
@@ -217,17 +193,12 @@ func TestCachedFlights(t *testing.T) {
 		first, cancel := context.WithCancel(t.Context())
 		leaves, stays := ask(first), ask(t.Context())
 		cancel()
-		if err := <-leaves; !errors.Is(err, context.Canceled) {
-			t.Errorf("who left: %v", err)
-		}
+		require.ErrorIs(t, <-leaves, context.Canceled)
 		synctest.Wait()
-		if begun.Load() != 1 || ended.Load() != 0 {
-			t.Fatalf("%d fetches, %d ended", begun.Load(), ended.Load())
-		}
+		require.Equal(t, int32(1), begun.Load())
+		require.Zero(t, ended.Load())
 		close(release)
-		if err := <-stays; err != nil {
-			t.Errorf("who stayed: %v", err)
-		}
+		require.NoError(t, <-stays)
 
 		release = make(chan struct{})
 		src.Apply(secret("shop", "a", "1"))
@@ -235,22 +206,17 @@ func TestCachedFlights(t *testing.T) {
 		only, cancel := context.WithCancel(t.Context())
 		left := ask(only)
 		cancel()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Errorf("the last: %v", err)
-		}
+		require.ErrorIs(t, <-left, context.Canceled)
 		later := ask(t.Context())
-		if begun.Load() != 2 || ended.Load() != 1 {
-			t.Errorf("%d fetches, %d ended", begun.Load(), ended.Load())
-		}
+		require.Equal(t, int32(2), begun.Load())
+		require.Equal(t, int32(1), ended.Load())
 		elapse(time.Minute)
 		var fetch *k8swatch.FetchError
 		if err := <-later; !errors.As(err, &fetch) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it is not answered: %v", err)
 		}
 		close(release)
-		if err := <-ask(t.Context()); err != nil {
-			t.Errorf("after that: %v", err)
-		}
+		require.NoError(t, <-ask(t.Context()), "after that")
 	})
 }
 
@@ -260,26 +226,17 @@ func TestCachedNewVersionInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &lateSource{Source: k8swatchtest.NewSource(secret("shop", "a", "old")), release: make(chan struct{})}
 		c := mustCached[*corev1.Secret](t, src, secrets, nil)
-		start(t, c)
-		synced(t, c, 1)
+		start(t, c, 1)
 		old := make(chan string, 1)
 		go func() { old <- passwords(t, c) }()
 		synctest.Wait() // the answer is on its way
 		src.Apply(secret("shop", "a", "new"))
 		synctest.Wait()
-		if got := passwords(t, c); got != "new" {
-			t.Errorf("got %q", got)
-		}
+		require.Equal(t, "new", passwords(t, c))
 		close(src.release)
-		if got := <-old; got != "old" {
-			t.Errorf("the older question: %q", got)
-		}
-		if got := passwords(t, c); got != "new" {
-			t.Errorf("after the late answer: %q", got)
-		}
-		if n := c.Stats().Fetches; n != 2 {
-			t.Errorf("%d fetches: the late answer took the place of the new one", n)
-		}
+		require.Equal(t, "old", <-old, "the older question")
+		require.Equal(t, "new", passwords(t, c), "after the late answer")
+		require.Equal(t, int64(2), c.Stats().Fetches)
 	})
 }
 
@@ -308,8 +265,7 @@ func TestCachedBounds(t *testing.T) {
 		}
 		var now, most atomic.Int32
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{MaxBytes: 4800, Parallel: 3})
-		start(t, c)
-		synced(t, c, 21)
+		start(t, c, 21)
 		src.OnRequest(func(context.Context, k8swatchtest.Request) error {
 			rise(&most, now.Add(1))
 			elapse(time.Millisecond)
@@ -329,13 +285,9 @@ func TestCachedBounds(t *testing.T) {
 		}
 		before := c.Stats().Fetches
 		passwords(t, c, "shop", "s01")
-		if c.Stats().Fetches != before {
-			t.Error("what was used last was dropped")
-		}
+		require.Equal(t, before, c.Stats().Fetches, "what was used last was dropped")
 		passwords(t, c, "shop", "s02")
-		if c.Stats().Fetches != before+1 {
-			t.Error("what was not used was kept")
-		}
+		require.Equal(t, before+1, c.Stats().Fetches, "what was not used was kept")
 	})
 }
 
@@ -353,14 +305,11 @@ func TestCachedWaits(t *testing.T) {
 			t.Errorf("not synced: %v, %v", found, err)
 		}
 		src.Restore()
-		if got := passwords(t, c); got != "1" {
-			t.Errorf("got %q", got)
-		}
+		require.Equal(t, "1", passwords(t, c))
 		src.Forbid(secrets)
 		elapse(5 * time.Second)
-		if got := passwords(t, c); got != "1" || c.State().Phase != k8swatch.PhaseForbidden {
-			t.Errorf("what is kept: %q, %+v", got, c.State())
-		}
+		require.Equal(t, "1", passwords(t, c), "what is kept")
+		require.Equal(t, k8swatch.PhaseForbidden, c.State().Phase, "what is kept")
 		elapse(3 * time.Minute)
 		if _, err := c.Get(t.Context()); !apierrors.IsForbidden(err) {
 			t.Errorf("forbidden: %v", err)
@@ -378,15 +327,9 @@ func TestCachedWaits(t *testing.T) {
 		go func() { _, err := c.Get(t.Context()); result <- err }()
 		synctest.Wait()
 		stop()
-		if err := <-result; !errors.Is(err, k8swatch.ErrStopped) {
-			t.Errorf("under way: %v", err)
-		}
-		if _, err := c.Get(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
-			t.Errorf("after the end: %v", err)
-		}
-		if err := c.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.ErrorIs(t, <-result, k8swatch.ErrStopped, "under way")
+		require.ErrorIs(t, errOf(c.Get(t.Context())), k8swatch.ErrStopped, "after the end")
+		require.ErrorIs(t, c.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }
 
@@ -398,28 +341,19 @@ func TestCachedIndex(t *testing.T) {
 		src := k8swatchtest.NewSource(a, b)
 		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{IndexBy: []string{"metadata.labels['haptic.dev/role']"}})
 		start(t, c)
-		if got := passwords(t, c, "tls"); got != "1" {
-			t.Errorf("tls: %q", got)
-		}
+		require.Equal(t, "1", passwords(t, c, "tls"))
 		src.Edit(secrets, "shop", "a", func(o k8swatch.Object) { o.SetLabels(map[string]string{"haptic.dev/role": "auth"}) })
 		synctest.Wait()
-		if got := passwords(t, c, "tls"); got != "" {
-			t.Errorf("tls after it moved: %q", got)
-		}
-		if got := passwords(t, c, "auth"); got != "1 2" {
-			t.Errorf("auth: %q", got)
-		}
+		require.Empty(t, passwords(t, c, "tls"), "tls after it moved")
+		require.Equal(t, "1 2", passwords(t, c, "auth"))
 	})
 	for _, gvr := range []schema.GroupVersionResource{secrets, routes} {
 		_, err := k8swatch.NewCached[k8swatch.Object](k8swatchtest.NewSource(), gvr, &k8swatch.CachedOptions{IndexBy: []string{"type"}})
 		var option *k8swatch.OptionError
-		if !errors.As(err, &option) || !strings.Contains(err.Error(), `no field "type"`) {
-			t.Errorf("%s: an index on more than metadata: %v", gvr.Resource, err)
-		}
+		require.ErrorAs(t, err, &option, "%s: an index on more than metadata", gvr.Resource)
+		require.ErrorContains(t, err, `no field "type"`, "%s: an index on more than metadata", gvr.Resource)
 	}
-	if _, err := k8swatch.NewCached[*corev1.Service](k8swatchtest.NewSource(), secrets, nil); err == nil {
-		t.Error("a wrong type was taken")
-	}
+	require.Error(t, errOf(k8swatch.NewCached[*corev1.Service](k8swatchtest.NewSource(), secrets, nil)), "a wrong type was taken")
 }
 
 func TestCachedUnstructured(t *testing.T) {
@@ -462,8 +396,7 @@ func TestCachedManyBigSecrets(t *testing.T) {
 		src.Apply(secret("shop", fmt.Sprintf("s%04d", i), "x"))
 	}
 	c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{MaxBytes: bound})
-	start(t, c)
-	synced(t, c, n)
+	start(t, c, n)
 	heap := func() int64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -483,7 +416,100 @@ func TestCachedManyBigSecrets(t *testing.T) {
 	if s := c.Stats(); count != n || s.Bytes > bound || s.Objects < 30 {
 		t.Errorf("%d objects, %+v", count, s)
 	}
-	if most > 4*bound {
-		t.Errorf("%d MiB of heap for a bound of %d MiB", most>>20, bound>>20)
+	require.LessOrEqual(t, most, int64(4*bound), "%d MiB of heap for a bound of %d MiB", most>>20, bound>>20)
+}
+
+// TestCachedFirstFailure: after it nothing more is fetched for the same list.
+func TestCachedFirstFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource()
+		for i := range 50 {
+			src.Apply(secret("shop", fmt.Sprint(i), "x"))
+		}
+		c := mustCached[*corev1.Secret](t, src, secrets, &k8swatch.CachedOptions{Parallel: 1})
+		start(t, c, 50)
+		src.OnRequest(func(context.Context, k8swatchtest.Request) error { return errors.New("no") })
+		if _, err := c.List(t.Context()); err == nil || !strings.HasSuffix(err.Error(), ": no") {
+			t.Errorf("error %v", err)
+		}
+		synctest.Wait()
+		require.Equal(t, int64(1), c.Stats().Fetches)
+	})
+}
+
+// orderedSource has each fetch end when the test says so, and as it says.
+type orderedSource struct {
+	*k8swatchtest.Source
+	ends map[string]chan error // by the name of the object
+}
+
+func (s orderedSource) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (k8swatch.Object, error) {
+	select {
+	case err := <-s.ends[name]:
+		if err != nil {
+			return nil, err
+		}
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return s.Source.Fetch(ctx, gvr, namespace, name)
+}
+
+// TestCachedNamesTheFirst: of several objects that cannot be fetched it is the
+// first in order, whichever was first in time.
+func TestCachedNamesTheFirst(t *testing.T) {
+	failed := errors.New("failed")
+	for _, tt := range []struct {
+		name string
+		ends string // in this order; "!" for a failure
+		want string // what the error names
+	}{
+		{"the last fails first", "!d !b", "b"}, // a and c are asked for, too
+		{"the first fails first", "!b", "b"},
+		{"only the last", "!d c b", "d"},
+		{"one after the other", "!d !c !b !a", "a"},
+		{"the first of all", "!a", "a"},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			src := orderedSource{Source: k8swatchtest.NewSource(), ends: map[string]chan error{}}
+			for _, name := range []string{"a", "b", "c", "d"} {
+				src.Apply(secret("shop", name, "x"))
+				src.ends[name] = make(chan error)
+			}
+			c := mustCached[*corev1.Secret](t, src, secrets, nil)
+			start(t, c, 4)
+			result := make(chan error, 1)
+			go func() { _, err := c.List(t.Context()); result <- err }()
+			end := func(name string, err error) {
+				synctest.Wait() // it waits, or nobody wants it any more
+				select {
+				case src.ends[name] <- err:
+				default:
+					t.Errorf("%s is not being fetched", name)
+				}
+			}
+			for _, name := range strings.Fields(tt.ends) {
+				if name, fails := strings.CutPrefix(name, "!"); fails {
+					end(name, failed)
+				} else {
+					end(name, nil)
+				}
+			}
+			for name := "a"; name <= "d"; name = string(name[0] + 1) {
+				if !strings.Contains(tt.ends, name) {
+					end(name, nil)
+				}
+			}
+			synctest.Wait()
+			var fetch *k8swatch.FetchError
+			select {
+			case err := <-result:
+				if !errors.As(err, &fetch) || fetch.Name != tt.want || !errors.Is(err, failed) {
+					t.Errorf("got %v, want one about %s", err, tt.want)
+				}
+			default:
+				t.Error("still waiting")
+			}
+		})
 	}
 }

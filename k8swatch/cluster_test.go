@@ -102,9 +102,7 @@ func TestCluster(t *testing.T) {
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: server.kubeconfig(t, server.URL), UserAgent: "test"})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	if c.RESTConfig().QPS != 50 {
-		t.Errorf("QPS %v", c.RESTConfig().QPS)
-	}
+	require.Equal(t, float32(50), c.RESTConfig().QPS)
 	typed := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true, LabelSelector: "app=x"})
 	untyped := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true, Namespace: "shop", IndexBy: []string{"spec.host"}})
 	forbidden := mustNew(t, c, schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, &k8swatch.Options{NoWatchList: true, Namespace: "shop"})
@@ -116,9 +114,7 @@ func TestCluster(t *testing.T) {
 	if got := k8swatch.Read[*networkingv1.Ingress](typed.Snapshot()).GetSingle("shop", "web"); got == nil || got.Spec.Rules[0].Host != "a.test" || got.Kind != "Ingress" {
 		t.Errorf("typed %+v", got)
 	}
-	if untyped.Snapshot().GetSingle("r.test") == nil {
-		t.Error("the custom resource is not there")
-	}
+	require.NotNil(t, untyped.Snapshot().GetSingle("r.test"), "the custom resource is not there")
 	_, err = forbidden.WaitForSync(soon(t))
 	var sync *k8swatch.SyncError
 	if !errors.As(err, &sync) || !errors.Is(err, k8swatch.ErrForbidden) || sync.Verb != "list" || !apierrors.IsForbidden(err) ||
@@ -134,23 +130,18 @@ func TestCluster(t *testing.T) {
 		"HTTP/2.0 /apis/example.com/v1/namespaces/shop/routes application/json",
 		"HTTP/2.0 /api/v1/namespaces/shop/secrets application/vnd.kubernetes.protobuf",
 	} {
-		if !strings.Contains(all, want) {
-			t.Errorf("%q was not requested:\n%s", want, all)
-		}
+		require.Contains(t, all, want)
 	}
 }
 
 func TestNewClusterRefuses(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
-	if _, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: missing}); err == nil || !strings.Contains(err.Error(), missing) {
-		t.Errorf("got %v", err)
-	}
+	require.ErrorContains(t, errOf(k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: missing})), missing)
 	t.Setenv("KUBECONFIG", missing)
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	_, err := k8swatch.NewCluster(nil)
-	if want := "k8swatch: no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one"; !errors.Is(err, k8swatch.ErrNoCluster) || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	require.ErrorIs(t, err, k8swatch.ErrNoCluster)
+	require.Equal(t, "k8swatch: no cluster: not in a pod, and neither ClusterOptions.Kubeconfig, $KUBECONFIG nor ~/.kube/config names one", err.Error())
 }
 
 // halfOpen is a network that can swallow everything without closing anything.
@@ -231,9 +222,7 @@ func TestHalfOpen(t *testing.T) {
 	})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	w := mustNew(t, c, ingresses, &k8swatch.Options{NoWatchList: true})
-	start(t, w)
-	synced(t, w, 1)
+	w := watching(t, c, ingresses, &k8swatch.Options{NoWatchList: true}, 1)
 	eventually(t, "the watch is open", func() bool { return w.Snapshot().Len() == 2 })
 	network.swallow.Store(true)
 	var s k8swatch.State
@@ -255,10 +244,6 @@ func TestClusterClose(t *testing.T) {
 	before, err := dial(t.Context(), "tcp", address)
 	require.NoError(t, err)
 	c.Close()
-	if _, err := before.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("open before Close: %v", err)
-	}
-	if _, err := dial(t.Context(), "tcp", address); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("opened after Close: %v", err)
-	}
+	require.ErrorIs(t, errOf(before.Read(make([]byte, 1))), net.ErrClosed, "open before Close")
+	require.ErrorIs(t, errOf(dial(t.Context(), "tcp", address)), net.ErrClosed, "opened after Close")
 }

@@ -95,22 +95,16 @@ func TestElectionHandsOver(t *testing.T) {
 		}
 		stopA()
 		synctest.Wait()
-		if a.Leading() || l.holder(t) != "a" {
-			t.Errorf("the Lease must stay held while the work winds up, without leading: %v, %q", a.Leading(), l.holder(t))
-		}
-		if err := <-adone; err != nil {
-			t.Error(err)
-		}
+		require.False(t, a.Leading(), "the Lease must stay held while the work winds up, without leading: %v, %q", a.Leading(), l.holder(t))
+		require.Equal(t, "a", l.holder(t), "the Lease must stay held while the work winds up, without leading")
+		require.NoError(t, <-adone)
 		elapse(4400 * time.Millisecond)
 		synctest.Wait()
-		if !b.Leading() || l.holder(t) != "b" {
-			t.Errorf("b leads: %v, holder %q", b.Leading(), l.holder(t))
-		}
+		require.True(t, b.Leading(), "b leads: %v, holder %q", b.Leading(), l.holder(t))
+		require.Equal(t, "b", l.holder(t), "b leads")
 		stopB()
 		<-bdone
-		if most.Load() != 1 {
-			t.Errorf("%d worked at once", most.Load())
-		}
+		require.Equal(t, int32(1), most.Load())
 	})
 }
 
@@ -138,24 +132,18 @@ func TestElectionLoses(t *testing.T) {
 		for e.Leading() {
 			elapse(100 * time.Millisecond)
 		}
-		if lost := time.Since(down); lost > 10*time.Second {
-			t.Errorf("led for %s without a renewal", lost)
-		}
+		require.LessOrEqual(t, time.Since(down), 10*time.Second)
 		elapse(10 * time.Second)
 		synctest.Wait()
-		if ended.Sub(down) > 12*time.Second || ended.IsZero() {
-			t.Errorf("the term went on for %s", ended.Sub(down))
-		}
+		require.LessOrEqual(t, ended.Sub(down), 12*time.Second)
+		require.False(t, ended.IsZero(), "the term went on for %s", ended.Sub(down))
 		l.down.Store(false)
 		elapse(20 * time.Second)
 		synctest.Wait()
-		if !e.Leading() || terms != 2 {
-			t.Errorf("leading %v in term %d", e.Leading(), terms)
-		}
+		require.True(t, e.Leading(), "leading %v in term %d", e.Leading(), terms)
+		require.Equal(t, 2, terms)
 		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-done)
 	})
 }
 
@@ -176,17 +164,13 @@ func TestElectionEarlyReturn(t *testing.T) {
 		}()
 		elapse(500 * time.Millisecond)
 		synctest.Wait()
-		if e.Leading() || l.holder(t) != "" {
-			t.Errorf("leading %v, holder %q", e.Leading(), l.holder(t))
-		}
-		if err := e.Run(ctx, nil); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.False(t, e.Leading(), "leading %v, holder %q", e.Leading(), l.holder(t))
+		require.Empty(t, l.holder(t))
+		require.ErrorIs(t, e.Run(ctx, nil), k8swatch.ErrStarted, "a second Run")
 		elapse(10 * time.Second)
 		synctest.Wait()
-		if !e.Leading() || terms != 2 {
-			t.Errorf("leading %v in term %d", e.Leading(), terms)
-		}
+		require.True(t, e.Leading(), "leading %v in term %d", e.Leading(), terms)
+		require.Equal(t, 2, terms)
 		stop()
 		<-done
 	})
@@ -196,10 +180,7 @@ func TestElectionEarlyReturn(t *testing.T) {
 // very place where the leader is about to act, before anything else can run.
 func TestElectionFrozen(t *testing.T) {
 	l := newLeases()
-	e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
-		Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
-	})
-	require.NoError(t, err)
+	e := l.candidate(t, "a")
 	synctest.Test(t, func(t *testing.T) {
 		// A renewal that hangs until the process thaws.
 		freeze := make(chan struct{})
@@ -213,27 +194,19 @@ func TestElectionFrozen(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+		stop := stands(t, e)
 		elapse(3 * time.Second)
-		if !e.Leading() {
-			t.Fatal("not leading")
-		}
+		require.True(t, e.Leading(), "not leading")
 		frozen.Store(true)
 		elapse(20 * time.Second)
-		if e.Leading() {
-			t.Error("leading 20 s after the last renewal")
-		}
+		require.False(t, e.Leading(), "leading 20 s after the last renewal")
 		l.take(t, "b")
 		taken.Store(true)
 		close(freeze)
 		elapse(10 * time.Second)
-		if e.Leading() || e.Leader() != "b" {
-			t.Errorf("thawed: leading %v, leader %q", e.Leading(), e.Leader())
-		}
+		require.False(t, e.Leading(), "thawed: leading %v, leader %q", e.Leading(), e.Leader())
+		require.Equal(t, "b", e.Leader(), "thawed: leading")
 		stop()
-		<-done
 	})
 }
 
@@ -255,13 +228,9 @@ func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		ctx, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- e.Run(ctx, func(ctx context.Context) { <-ctx.Done() }) }()
+		stop := stands(t, e)
 		elapse(3 * time.Second)
-		if !e.Leading() {
-			t.Fatal("not leading")
-		}
+		require.True(t, e.Leading(), "not leading")
 		away.Store(true)
 		elapse(15 * time.Second)
 		l.take(t, "b")
@@ -272,25 +241,29 @@ func TestElectionLeavesTheLeaseOfAnother(t *testing.T) {
 			t.Errorf("the Lease of b is held by %q; a leads: %v", holder, e.Leading())
 		}
 		stop()
-		<-done
 	})
 }
 
-// TestOnLeaderHoldsUpNothing: the election goes on while OnLeader does not return,
-// and OnLeader is told of everyone afterwards.
+// TestOnLeaderHoldsUpNothing: the election goes on while OnLeader does not return. OnLeader is told
+// of each leader afterwards, once, in order and one at a time, before Run returns.
 func TestOnLeaderHoldsUpNothing(t *testing.T) {
 	l := newLeases()
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
+		var calls, most atomic.Int32
 		release := make(chan struct{})
 		e, err := k8swatch.NewElection(&k8swatch.ElectionOptions{
 			Client: l.CoordinationV1(), Namespace: "ns", Name: "haptic", Identity: "a", Logger: quiet,
-			OnLeader: func(identity string) { <-release; told = append(told, identity) },
+			OnLeader: func(identity string) {
+				rise(&most, calls.Add(1))
+				<-release
+				elapse(time.Second)
+				told = append(told, identity)
+				calls.Add(-1)
+			},
 		})
 		require.NoError(t, err)
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "haptic"}}
-		require.NoError(t, l.Tracker().Create(leaseKind, lease, "ns"))
-		l.take(t, "first")
+		l.give(t, "first")
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- e.Run(ctx, func(context.Context) { t.Error("a leads") }) }()
@@ -299,28 +272,18 @@ func TestOnLeaderHoldsUpNothing(t *testing.T) {
 			l.take(t, strconv.Itoa(n))
 			elapse(5 * time.Second)
 		}
-		if want := strconv.Itoa(others - 1); e.Leader() != want {
-			t.Errorf("the leader is %q, not %s", e.Leader(), want)
-		}
+		require.Equal(t, strconv.Itoa(others-1), e.Leader(), "the leader")
 		close(release)
 		stop()
 		<-done
-		if len(told) < others {
-			t.Errorf("told of %d leaders: %v", len(told), told)
+		require.Equal(t, int32(1), most.Load(), "calls at once")
+		var want []string
+		for n := range others {
+			want = append(want, strconv.Itoa(n))
 		}
+		require.Equal(t, want, told[len(told)-others:])
+		require.LessOrEqual(t, len(told), others+1)
 	})
-}
-
-func TestNewElectionRefuses(t *testing.T) {
-	for name, opts := range map[string]*k8swatch.ElectionOptions{
-		"nothing":    nil,
-		"no name":    {Client: newLeases().CoordinationV1(), Namespace: "ns"},
-		"bad timing": {Client: newLeases().CoordinationV1(), Namespace: "ns", Name: "n", LeaseDuration: time.Second},
-	} {
-		if _, err := k8swatch.NewElection(opts); err == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
 }
 
 // stands runs a candidate until the end of the test.
@@ -331,9 +294,7 @@ func stands(t *testing.T, e *k8swatch.Election) (stop func()) {
 	return func() {
 		t.Helper()
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-done)
 	}
 }
 
@@ -358,15 +319,12 @@ func TestCandidateWaitsForRenewals(t *testing.T) {
 			elapse(10 * time.Second)
 			l.take(t, "b")
 			synctest.Wait()
-			if e.Leading() || l.holder(t) != "b" {
-				t.Fatalf("leading %v, holder %q", e.Leading(), l.holder(t))
-			}
+			require.False(t, e.Leading(), "leading %v, holder %q", e.Leading(), l.holder(t))
+			require.Equal(t, "b", l.holder(t))
 		}
 		elapse(24 * time.Second) // 15 s, and two tries
 		synctest.Wait()
-		if !e.Leading() {
-			t.Error("the Lease ran out and was not taken")
-		}
+		require.True(t, e.Leading(), "the Lease ran out and was not taken")
 	})
 }
 
@@ -374,23 +332,21 @@ func TestCandidateWaitsForRenewals(t *testing.T) {
 // each time, a candidate asks no more often than the retry period says.
 func TestCandidatesDoNotHammer(t *testing.T) {
 	for name, fails := range map[string]string{"away": "*", "lost each time": "update"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLeases()
-				l.give(t, "b")
-				var calls atomic.Int32
-				l.PrependReactor(fails, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
-					calls.Add(1)
-					return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
-				})
-				e := l.candidate(t, "a")
-				stop := stands(t, e)
-				defer stop()
-				elapse(10 * time.Minute) // the Lease ran out long ago
-				if n := calls.Load(); n < 10*60/5 || n > 10*60/2+2 {
-					t.Errorf("%d calls in 10 min", n)
-				}
+		bubble(t, name, func(t *testing.T) {
+			l := newLeases()
+			l.give(t, "b")
+			var calls atomic.Int32
+			l.PrependReactor(fails, "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+				calls.Add(1)
+				return true, nil, apierrors.NewConflict(schema.GroupResource{Resource: "leases"}, "haptic", errors.New("changed"))
 			})
+			e := l.candidate(t, "a")
+			stop := stands(t, e)
+			defer stop()
+			elapse(10 * time.Minute) // the Lease ran out long ago
+			if n := calls.Load(); n < 10*60/5 || n > 10*60/2+2 {
+				t.Errorf("%d calls in 10 min", n)
+			}
 		})
 	}
 }
@@ -418,9 +374,7 @@ func TestOneOfManyCandidatesLeads(t *testing.T) {
 					leading++
 				}
 			}
-			if leading != 1 {
-				t.Fatalf("%d lead", leading)
-			}
+			require.Equal(t, 1, leading)
 			l.take(t, "gone") // the leader finds out with its next renewal
 			elapse(3 * time.Second)
 		}

@@ -2,14 +2,17 @@ package k8swatch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -275,4 +278,120 @@ func ExampleRead() {
 	}
 	// Output:
 	// web-x7k2p [192.0.2.1]
+}
+
+// A program that finds something deployed waits until it knows what the manifests say.
+func ExampleFolder_WaitForKnown() {
+	dir, err := os.MkdirTemp("", "manifests")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte("kind: Servic"), 0o600); err != nil {
+		panic(err)
+	}
+	folder, err := k8swatch.NewFolder(dir, nil)
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer stop()
+	fmt.Println(folder.WaitForKnown(ctx))
+	// Output: context deadline exceeded
+}
+
+// A cluster is read from a kubeconfig or, with nil, from the service account of
+// the pod. Nothing is sent before a watcher runs.
+func ExampleNewCluster() {
+	dir, err := os.MkdirTemp("", "kubeconfig")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	kubeconfig := filepath.Join(dir, "config")
+	err = os.WriteFile(kubeconfig, []byte(`
+apiVersion: v1
+kind: Config
+current-context: shop
+clusters: [{name: main, cluster: {server: "https://127.0.0.1:6443"}}]
+users: [{name: reader}]
+contexts: [{name: shop, context: {cluster: main, user: reader, namespace: shop}}]
+`), 0o600)
+	if err != nil {
+		panic(err)
+	}
+	cluster, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: kubeconfig})
+	if err != nil {
+		panic(err)
+	}
+	defer cluster.Close()
+	fmt.Println(cluster.RESTConfig().Host)
+	// Output: https://127.0.0.1:6443
+}
+
+// What the scheme of client-go does not know is unstructured.
+func ExampleTypeOf() {
+	fmt.Println(k8swatch.TypeOf(corev1.SchemeGroupVersion.WithResource("secrets")))
+	fmt.Println(k8swatch.TypeOf(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "routes"}))
+	// Output:
+	// *v1.Secret
+	// <nil>
+}
+
+// All Secrets of a cluster, of which few are ever read.
+func ExampleNewCached() {
+	tls := secret("shop", "web-tls", "s3cret")
+	tls.Labels = map[string]string{"role": "tls"}
+	src := k8swatchtest.NewSource(tls, secret("shop", "database", "s3cret"))
+
+	c, err := k8swatch.NewCached[*corev1.Secret](src, secrets, &k8swatch.CachedOptions{
+		IndexBy: []string{"metadata.labels['role']", "metadata.name"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+
+	found, err := c.Get(ctx, "tls") // waits for the initial sync, then fetches
+	fmt.Println(len(found), found[0].Name, err)
+	fmt.Println(c.Metadata().Len(), "known,", c.Stats().Fetches, "fetched")
+
+	src.Forbid(secrets, "get")
+	_, err = c.Get(ctx)
+	var fetch *k8swatch.FetchError
+	fmt.Println(errors.As(err, &fetch), fetch.Name)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// 1 web-tls <nil>
+	// 2 known, 1 fetched
+	// true database
+	// <nil>
+}
+
+// List is for what is small enough to be in memory as a whole.
+func ExampleCached_List() {
+	src := k8swatchtest.NewSource(secret("shop", "a", "1"), secret("shop", "b", "2"), secret("blog", "c", "3"))
+	c, err := k8swatch.NewCached[*corev1.Secret](src, secrets, &k8swatch.CachedOptions{Namespace: "shop"})
+	if err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+
+	src.Forbid(secrets, "get")
+	_, err = c.List(ctx)
+	fmt.Println(err)
+
+	src.Allow(secrets)
+	all, err := c.List(ctx) // complete, or an error
+	fmt.Println(len(all), err)
+	stop()
+	<-done
+	// Output:
+	// cannot get secrets shop/a: secrets is forbidden: cannot get resource "secrets"
+	// 2 <nil>
 }

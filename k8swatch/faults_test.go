@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
@@ -33,106 +32,32 @@ func TestForbiddenStays(t *testing.T) {
 			if verb == "list" && !noStream {
 				continue // a streaming list is a watch and needs no other permission
 			}
-			t.Run(fmt.Sprintf("%s, NoWatchList=%v", verb, noStream), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					src := k8swatchtest.NewSource(ingress("a", "1"))
-					w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
-					start(t, w)
-					synced(t, w, 1)
-					src.Forbid(ingresses, verb)
-					if verb == "list" {
-						w.ForceSync()
-					}
-					elapse(time.Second)
-					stale := w.State().StaleSince
-					for range 1000 {
-						elapse(10 * time.Millisecond)
-						synctest.Wait()
-						s := w.State()
-						var why *k8swatch.SyncError
-						if s.Phase != k8swatch.PhaseForbidden || !errors.As(s.Err, &why) || why.Verb != verb || !errors.Is(s.Err, k8swatch.ErrForbidden) || s.StaleSince != stale || stale.IsZero() {
-							t.Fatalf("state %+v", s)
-						}
-					}
-					src.Allow(ingresses)
-					src.Apply(ingress("a", "2"))
-					elapse(3 * time.Second)
-					if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil || !s.StaleSince.IsZero() || s.Objects != 2 {
-						t.Errorf("allowed again: %+v", s)
-					}
-				})
-			})
-		}
-	}
-}
-
-// TestForbiddenThenAway: what the server said once is not what it says now.
-func TestForbiddenThenAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := k8swatchtest.NewSource(ingress("a", "1"))
-		w := mustNew(t, src, ingresses, nil)
-		start(t, w)
-		synced(t, w, 1)
-		src.Forbid(ingresses)
-		elapse(5 * time.Second)
-		src.Partition()
-		elapse(5 * time.Second)
-		if s := w.State(); s.Phase != k8swatch.PhaseStale || !errors.Is(s.Err, k8swatch.ErrUnreachable) {
-			t.Errorf("state %+v", s)
-		}
-	})
-}
-
-// TestCutBetweenPages: a list that fails in the middle goes on where it was, and
-// one whose continue token is too old begins anew; the numbers are exact.
-func TestCutBetweenPages(t *testing.T) {
-	const n = 1203 // three pages of 500
-	for _, tt := range []struct {
-		name string
-		err  error
-	}{
-		{"cut", errors.New("http2: client connection lost")},
-		{"overloaded", apierrors.NewTooManyRequests("later", 1)},
-		{"expired", apierrors.NewResourceExpired("the continue token is too old")},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource()
-				for i := range n {
-					src.Apply(ingress("a", fmt.Sprint(i)))
+			bubble(t, fmt.Sprintf("%s, NoWatchList=%v", verb, noStream), func(t *testing.T) {
+				src := k8swatchtest.NewSource(ingress("a", "1"))
+				w := watching(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream}, 1)
+				src.Forbid(ingresses, verb)
+				if verb == "list" {
+					w.ForceSync()
 				}
-				var rec recorder
-				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true, OnChange: rec.onChange})
-				start(t, w)
-				synced(t, w, n)
-				src.Partition()
-				src.Delete(ingress("a", "0"), ingress("a", "700"))
-				src.Apply(ingress("a", "1", "x.test"), ingress("a", "new"))
-				again := ingress("a", "1202")
-				again.UID = types.UID("another")
-				src.Apply(again)
-				src.Compact()
-				var pages, cuts atomic.Int32
-				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
-					if r.Continue && pages.Add(1) <= 2 {
-						cuts.Add(1)
-						return tt.err
+				elapse(time.Second)
+				stale := w.State().StaleSince
+				for range 1000 {
+					elapse(10 * time.Millisecond)
+					synctest.Wait()
+					s := w.State()
+					var why *k8swatch.SyncError
+					if s.Phase != k8swatch.PhaseForbidden || !errors.As(s.Err, &why) || why.Verb != verb || !errors.Is(s.Err, k8swatch.ErrForbidden) || s.StaleSince != stale || stale.IsZero() {
+						t.Fatalf("state %+v", s)
 					}
-					return nil
-				})
-				src.Restore()
-				elapse(20 * time.Second)
-				if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 3, From: 1, To: 2}); len(rec.all()) != 1 || numbers(rec.all()[0]) != numbers(want) {
-					t.Errorf("got %+v, want %+v", rec.all(), want)
 				}
-				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Objects != n-1 {
-					t.Errorf("state %+v", s)
-				}
-				if tt.name == "cut" && cuts.Load() != 2 {
-					t.Errorf("%d cuts", cuts.Load())
+				src.Allow(ingresses)
+				src.Apply(ingress("a", "2"))
+				elapse(3 * time.Second)
+				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil || !s.StaleSince.IsZero() || s.Objects != 2 {
+					t.Errorf("allowed again: %+v", s)
 				}
 			})
-		})
+		}
 	}
 }
 
@@ -167,9 +92,7 @@ func TestBookmarkMovesOn(t *testing.T) {
 			}
 			return nil
 		})
-		w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true})
-		start(t, w)
-		synced(t, w, 1)
+		w := watching(t, src, ingresses, &k8swatch.Options{NoWatchList: true}, 1)
 		for range 3 {
 			src.Apply(service("a", "noise")) // moves the resource version, unseen
 			synctest.Wait()
@@ -179,9 +102,8 @@ func TestBookmarkMovesOn(t *testing.T) {
 			src.Drop()
 			elapse(3 * time.Second)
 		}
-		if w.State().Phase != k8swatch.PhaseSynced || lists.Load() != 1 {
-			t.Errorf("%d lists, %+v", lists.Load(), w.State())
-		}
+		require.Equal(t, k8swatch.PhaseSynced, w.State().Phase)
+		require.Equal(t, int32(1), lists.Load())
 	})
 }
 
@@ -202,13 +124,11 @@ func TestRetryPauses(t *testing.T) {
 		for i := 1; i < len(tries); i++ {
 			d := tries[i].Sub(tries[i-1])
 			different[d] = true
-			if d < 100*time.Millisecond || d > 2*time.Second {
-				t.Fatalf("pause %d is %s", i, d)
-			}
+			require.GreaterOrEqual(t, d, 100*time.Millisecond)
+			require.LessOrEqual(t, d, 2*time.Second)
 		}
-		if len(tries) < 300 || len(different) < len(tries)/2 {
-			t.Errorf("%d tries with %d different pauses", len(tries), len(different))
-		}
+		require.GreaterOrEqual(t, len(tries), 300)
+		require.GreaterOrEqual(t, len(different), len(tries)/2)
 	})
 }
 
@@ -216,47 +136,41 @@ func TestRetryPauses(t *testing.T) {
 // not all the time, and permission is noticed at once when it is given.
 func TestWatchForbidden(t *testing.T) {
 	for _, noStream := range []bool{false, true} {
-		t.Run(fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource(ingress("a", "1"))
-				var lists, watches atomic.Int32
-				src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
-					if r.Verb == "list" {
-						lists.Add(1)
-					} else {
-						watches.Add(1)
-					}
-					return nil
-				})
-				src.Forbid(ingresses, "watch")
-				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
-				start(t, w)
-				elapse(2 * time.Second)
-				src.Apply(ingress("a", "2"))
-				elapse(58 * time.Second)
-				if n := lists.Load(); n < 5 || n > 8 {
-					t.Errorf("%d lists in a minute", n)
+		bubble(t, fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
+			src := k8swatchtest.NewSource(ingress("a", "1"))
+			var lists, watches atomic.Int32
+			src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
+				if r.Verb == "list" {
+					lists.Add(1)
+				} else {
+					watches.Add(1)
 				}
-				if n := watches.Load(); n > 80 {
-					t.Errorf("%d watches in a minute", n)
-				}
-				if s := w.State(); s.Phase != k8swatch.PhaseForbidden || s.Objects != 2 {
-					t.Errorf("state %+v", s)
-				}
-				for range 10 { // at any moment
-					src.Compact()
-					src.Allow(ingresses)
-					elapse(4 * time.Second)
-					if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil {
-						t.Fatalf("4 s after it is allowed: %+v", s)
-					}
-					src.Forbid(ingresses, "watch")
-					elapse(17 * time.Second)
-					if s := w.State(); s.Phase != k8swatch.PhaseForbidden {
-						t.Fatalf("state %+v", s)
-					}
-				}
+				return nil
 			})
+			src.Forbid(ingresses, "watch")
+			w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
+			start(t, w)
+			elapse(2 * time.Second)
+			src.Apply(ingress("a", "2"))
+			elapse(58 * time.Second)
+			if n := lists.Load(); n < 5 || n > 8 {
+				t.Errorf("%d lists in a minute", n)
+			}
+			require.LessOrEqual(t, watches.Load(), int32(80))
+			if s := w.State(); s.Phase != k8swatch.PhaseForbidden || s.Objects != 2 {
+				t.Errorf("state %+v", s)
+			}
+			for range 10 { // at any moment
+				src.Compact()
+				src.Allow(ingresses)
+				elapse(4 * time.Second)
+				if s := w.State(); s.Phase != k8swatch.PhaseSynced || s.Err != nil {
+					t.Fatalf("4 s after it is allowed: %+v", s)
+				}
+				src.Forbid(ingresses, "watch")
+				elapse(17 * time.Second)
+				require.Equal(t, k8swatch.PhaseForbidden, w.State().Phase)
+			}
 		})
 	}
 }
@@ -294,9 +208,7 @@ func TestLostConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // how long it takes decides: a busy machine must not
 		src := k8swatchtest.NewSource(ingress("a", "1"))
 		b := &breaking{Source: src, broken: func(n int32) bool { return n == 1 }}
-		w := mustNew(t, b, ingresses, &k8swatch.Options{NoWatchList: true})
-		start(t, w)
-		synced(t, w, 1)
+		w := watching(t, b, ingresses, &k8swatch.Options{NoWatchList: true}, 1)
 		src.Apply(ingress("a", "2"))
 		synctest.Wait()
 		if w.Snapshot().Len() != 2 || b.lists.Load() != 1 || b.watches.Load() != 2 {
@@ -337,11 +249,7 @@ func TestTornBody(t *testing.T) {
 	c, err := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: inner.kubeconfig(t, server.URL)})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	w := mustNew(t, c, routes, &k8swatch.Options{NoWatchList: true})
-	start(t, w)
-	synced(t, w, 1)
-	if torn.Load() < 5 {
-		t.Errorf("%d requests", torn.Load())
-	}
+	w := watching(t, c, routes, &k8swatch.Options{NoWatchList: true}, 1)
+	require.GreaterOrEqual(t, torn.Load(), int32(5))
 	eventually(t, "the watch is open", func() bool { return w.State().Phase == k8swatch.PhaseSynced })
 }

@@ -66,8 +66,7 @@ func TestFeed(t *testing.T) {
 func feedOf(t *testing.T, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 3))
 	src := k8swatchtest.NewSource()
-	w, err := k8swatch.New(src, services, nil)
-	require.NoError(t, err)
+	w := mustNew(t, src, services, nil)
 	graph := derive.New()
 	var view *k8swatch.View
 	group := k8swatch.NewGroup(&k8swatch.GroupOptions{Debounce: -1, OnChange: func(_ context.Context, c k8swatch.Changes) error { view.Changed(c); return nil }})
@@ -78,7 +77,7 @@ func feedOf(t *testing.T, seed uint64) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- group.Run(ctx) }()
-	_, err = group.WaitForSync(ctx)
+	_, err := group.WaitForSync(ctx)
 	require.NoError(t, err)
 	for step := range 60 {
 		for range r.IntN(4) {

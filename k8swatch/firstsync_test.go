@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -50,9 +51,7 @@ func BenchmarkFirstSync(b *testing.B) {
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 		"clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`, server.URL)
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, os.WriteFile(kubeconfig, []byte(text), 0o600))
 	for _, bm := range []struct {
 		name string
 		env  []string
@@ -97,39 +96,27 @@ func BenchmarkFirstSyncProcess(b *testing.B) {
 	}
 	b.ReportAllocs()
 	cluster, err := NewCluster(&ClusterOptions{Kubeconfig: kubeconfig})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	defer cluster.Close()
 	resource := ingressResource
 	if os.Getenv(firstSyncUntyped) != "" {
 		resource = routeResource
 	}
 	w, err := New(cluster, resource, &Options{NoWatchList: os.Getenv(firstSyncPlain) != ""})
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
 	n, err := w.WaitForSync(ctx)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	got := firstSyncFigures{Objects: n, Peak: peakRSS(b)}
 	debug.FreeOSMemory()
 	got.Heap = heap()
 	text, err := json.Marshal(got)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := os.WriteFile(os.Getenv(firstSyncResult), text, 0o600); err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
+	require.NoError(b, os.WriteFile(os.Getenv(firstSyncResult), text, 0o600))
 	cancel()
-	if err := <-done; err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, <-done)
 	for b.Loop() { // the work is done; a benchmark must have a loop
 	}
 }
@@ -140,13 +127,9 @@ func peakRSS(b *testing.B) int64 {
 		b.Skip("the peak is read from /proc")
 	}
 	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
-	if m == nil {
-		b.Fatal("no VmHWM in /proc/self/status")
-	}
+	require.NotNil(b, m, "no VmHWM in /proc/self/status")
 	kb, err := strconv.ParseInt(string(m[1]), 10, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	return kb << 10
 }
 

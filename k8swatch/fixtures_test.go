@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -147,21 +146,4 @@ func unstructuredOf(obj any) *unstructured.Unstructured {
 		panic(err)
 	}
 	return u
-}
-
-// TestFixtures: the objects of the benchmarks are as large as is said of them.
-func TestFixtures(t *testing.T) {
-	text, err := json.Marshal(bigIngress(12345))
-	require.NoError(t, err)
-	if n := len(text); n < 3700 || n > 4300 {
-		t.Errorf("an ingress is %d bytes of JSON, want about 3,900", n)
-	}
-	obj := bigIngress(12345)
-	obj.ManagedFields = nil
-	delete(obj.Annotations, lastApplied)
-	proto, err := obj.Marshal()
-	require.NoError(t, err)
-	if n := len(proto); n < 900 || n > 1200 {
-		t.Errorf("trimmed it is %d bytes of protobuf, want about 1,050", n)
-	}
 }

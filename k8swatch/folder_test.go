@@ -80,23 +80,17 @@ func TestManifestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, name), content[name])
-			f, err := k8swatch.NewFolder(dir, nil)
-			require.NoError(t, err)
+			f := mustFolder(t, dir, nil)
 			got := ""
 			for _, err := range f.Errors() {
 				var m *k8swatch.ManifestError
-				if !errors.As(err, &m) || m.File != filepath.Join(dir, name) {
-					t.Fatalf("%v is not about the file", err)
-				}
+				require.ErrorAs(t, err, &m)
+				require.Equal(t, filepath.Join(dir, name), m.File)
 				text, known := strings.CutSuffix(err.Error(), "; no earlier version of it is known: none of it is in use")
-				if !known {
-					t.Errorf("%v does not say what is in use", err)
-				}
+				require.True(t, known, "%v does not say what is in use", err)
 				got += strings.TrimPrefix(text, filepath.Join(dir, name)+":") + "\n"
 			}
-			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("(-want +got)\n%s", d)
-			}
+			require.Empty(t, cmp.Diff(want, got), "(-want +got)\n")
 		})
 	}
 }
@@ -128,11 +122,8 @@ spec: {count: 3, anything: [goes]}
 	write(t, filepath.Join(dir, "svc.json"), `{"apiVersion":"v1","kind":"Service","metadata":{"name":"j"}}`)
 	write(t, filepath.Join(dir, "README.md"), "not a manifest")
 	write(t, filepath.Join(dir, ".hidden.yaml"), "not: a manifest")
-	f, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(t, err)
-	if errs := f.Errors(); len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	f := mustFolder(t, dir, nil)
+	require.Empty(t, f.Errors())
 	secrets := corev1.SchemeGroupVersion.WithResource("secrets")
 	classes := networkingv1.SchemeGroupVersion.WithResource("ingressclasses")
 	g := k8swatch.NewGroup(nil)
@@ -153,13 +144,11 @@ spec: {count: 3, anything: [goes]}
 			}
 		}()
 	}
-	start(t, g)
-	synced(t, g, 5)
+	start(t, g, 5)
 	snap := g.Snapshot()
 	secret := k8swatch.Read[*corev1.Secret](snap.Resource(secrets)).GetSingle("default", "s")
-	if d := cmp.Diff(map[string][]byte{"a": []byte("1"), "b": []byte("two"), "c": []byte("three")}, secret.Data); d != "" || secret.StringData != nil {
-		t.Errorf("secret %s", d)
-	}
+	require.Empty(t, cmp.Diff(map[string][]byte{"a": []byte("1"), "b": []byte("two"), "c": []byte("three")}, secret.Data))
+	require.Nil(t, secret.StringData)
 	if got, want := secret.Annotations[k8swatch.SourceAnnotation], filepath.Join(dir, "all.yaml")+":12"; got != want {
 		t.Errorf("source %q, want %q", got, want)
 	}
@@ -176,14 +165,11 @@ func followed(t *testing.T, files map[string]string) (dir string, f *k8swatch.Fo
 	for name, text := range files {
 		write(t, filepath.Join(dir, name), text)
 	}
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f = mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	w = mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
 	start(t, f)
 	start(t, w)
-	if _, err := w.WaitForSync(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errOf(w.WaitForSync(soon(t))))
 	// Events are followed from here on: this one comes through.
 	write(t, filepath.Join(dir, "ready.yaml"), fmt.Sprintf(ingressYAML, "ready", "ready.test"))
 	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("ready.test") != nil })
@@ -204,9 +190,7 @@ func TestFolderFollows(t *testing.T) {
 	write(t, path, fmt.Sprintf(ingressYAML, "a", "a2.test"))
 	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
 	eventually(t, "a new file", has("b.test"))
-	if version() != before {
-		t.Error("the resource version changed without the content")
-	}
+	require.Equal(t, before, version(), "the resource version changed without the content")
 
 	// As editors do it: a new file is moved over the old one.
 	write(t, filepath.Join(dir, ".a.yaml.swp"), fmt.Sprintf(ingressYAML, "a", "a3.test"))
@@ -216,23 +200,16 @@ func TestFolderFollows(t *testing.T) {
 	// Broken: an error, and the last good content stays.
 	write(t, path, "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\nspecs: {}\n")
 	eventually(t, "the error is told", func() bool { return log.len() == 1 })
-	if want := path + `:4: Ingress: unknown field "specs"; its last good version stays in use`; log.String() != want || len(f.Errors()) != 1 {
-		t.Errorf("told %q, want %q", log, want)
-	}
-	if !has("a3.test")() {
-		t.Error("the last good content went")
-	}
+	require.Equal(t, path+`:4: Ingress: unknown field "specs"; its last good version stays in use`, log.String(), "told")
+	require.Len(t, f.Errors(), 1, "told")
+	require.True(t, has("a3.test")(), "the last good content went")
 	write(t, path, fmt.Sprintf(ingressYAML, "a", "a4.test"))
 	eventually(t, "mended", has("a4.test"))
-	if errs := f.Errors(); len(errs) != 0 {
-		t.Errorf("mended, but %v", errs)
-	}
+	require.Empty(t, f.Errors(), "mended, but")
 
 	require.NoError(t, os.Remove(path))
 	eventually(t, "a deleted file", func() bool { return w.Snapshot().ByName("default", "a") == nil })
-	if log.len() != 1 {
-		t.Errorf("errors: %s", log)
-	}
+	require.Equal(t, 1, log.len())
 }
 
 // TestFolderHalfWritten: an editor that truncates and writes in steps never makes
@@ -243,8 +220,7 @@ func TestFolderHalfWritten(t *testing.T) {
 	text := fmt.Sprintf(ingressYAML, "a", "a.test") + "---\n" + fmt.Sprintf(ingressYAML, "b", "b.test")
 	write(t, path, text)
 	log := &errorLog{}
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	f.SetSettle(time.Hour) // a busy machine may put long pauses between the steps
 	deleted := make(chan struct{}, 100)
 	w := mustNew(t, f, ingresses, &k8swatch.Options{
@@ -257,8 +233,7 @@ func TestFolderHalfWritten(t *testing.T) {
 		},
 	})
 	start(t, f)
-	start(t, w)
-	synced(t, w, 2)
+	start(t, w, 2)
 	write(t, filepath.Join(dir, "z.yaml"), fmt.Sprintf(ingressYAML, "z", "z.test"))
 	eventually(t, "the folder is followed: its first look takes what it finds as finished", func() bool { return w.Snapshot().GetSingle("z.test") != nil })
 	for i := range 20 {
@@ -267,16 +242,13 @@ func TestFolderHalfWritten(t *testing.T) {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 		require.NoError(t, err)
 		for _, part := range []string{text[:50], text[50 : len(text)/2], text[len(text)/2 : len(text)-3], text[len(text)-3:]} {
-			if _, err := file.WriteString(part); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, errOf(file.WriteString(part)))
 		}
 		require.NoError(t, file.Close())
 		eventually(t, "the save is taken in", func() bool { return w.Snapshot().GetSingle(host) != nil })
 	}
-	if len(deleted) > 0 || log.len() > 0 {
-		t.Errorf("%d deletions, errors %v", len(deleted), log.errs)
-	}
+	require.Empty(t, deleted)
+	require.Zero(t, log.len())
 }
 
 // TestFolderEmptied: what stays less than it was is meant, but for a file without
@@ -287,66 +259,20 @@ func TestFolderEmptied(t *testing.T) {
 	})
 	write(t, filepath.Join(dir, "a.yaml"), fmt.Sprintf(ingressYAML, "a", "a.test"))
 	eventually(t, "the second document is gone", func() bool { return w.Snapshot().GetSingle("b.test") == nil })
-	if w.Snapshot().GetSingle("a.test") == nil {
-		t.Error("the first document went, too")
-	}
+	require.NotNil(t, w.Snapshot().GetSingle("a.test"), "the first document went, too")
 	for _, empty := range []string{"", " \n\t\n"} {
 		write(t, filepath.Join(dir, "a.yaml"), empty)
 		eventually(t, "the empty file is told", func() bool {
 			return errorsOf(f, dir) == "a.yaml: it is empty: to delete its objects, delete it or leave a comment in it; its last good version stays in use"
 		})
-		if w.Snapshot().GetSingle("a.test") == nil {
-			t.Errorf("%q deleted the object", empty)
-		}
+		require.NotNil(t, w.Snapshot().GetSingle("a.test"), "%q deleted the object", empty)
 	}
 	write(t, filepath.Join(dir, "a.yaml"), "# none\n---\n")
 	eventually(t, "a comment deletes", func() bool { return w.Snapshot().GetSingle("a.test") == nil && len(f.Errors()) == 0 })
 	write(t, filepath.Join(dir, "a.yaml"), "")
 	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
 	eventually(t, "the next file", func() bool { return w.Snapshot().GetSingle("b.test") != nil })
-	if said := errorsOf(f, dir); said != "" {
-		t.Errorf("an empty file that had no objects: %s", said)
-	}
-}
-
-// TestFolderGoesAfterASave: files of which the news comes when the folder is away
-// already are not taken for deleted.
-func TestFolderGoesAfterASave(t *testing.T) {
-	const n = 50
-	top := t.TempDir()
-	fill := func(dir, host string) {
-		require.NoError(t, os.Mkdir(dir, 0o700))
-		for i := range n {
-			write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), host))
-		}
-	}
-	dir, next := filepath.Join(top, "manifests"), filepath.Join(top, "next")
-	fill(dir, "a.test")
-	fill(next, "c.test")
-	var log errorLog
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
-	f.SetSettle(time.Nanosecond) // what is to be concluded is concluded before anybody looks
-	var deleted atomic.Int32
-	w := mustNew(t, f, ingresses, &k8swatch.Options{
-		IndexBy: []string{"spec.rules[*].host"}, Debounce: -1,
-		OnChange: func(_ context.Context, c k8swatch.Changes) error { deleted.Add(int32(c.Deleted)); return nil },
-	})
-	start(t, w)
-	start(t, f)
-	synced(t, w, n)
-	write(t, filepath.Join(dir, "0.yaml"), fmt.Sprintf(ingressYAML, "i0", "followed.test"))
-	eventually(t, "the folder is followed", func() bool { return w.Snapshot().GetSingle("followed.test") != nil })
-	for i := range n {
-		write(t, filepath.Join(dir, fmt.Sprintf("%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("i", i), "b.test"))
-	}
-	require.NoError(t, os.Rename(dir, dir+".old"))
-	eventually(t, "the loss is told", func() bool { return log.len() > 0 })
-	require.NoError(t, os.Rename(next, dir))
-	eventually(t, "the new folder is followed", func() bool { return len(w.Snapshot().Get("c.test")) == n })
-	if deleted.Load() != 0 {
-		t.Errorf("%d objects were deleted while the folder was away", deleted.Load())
-	}
+	require.Empty(t, errorsOf(f, dir), "an empty file that had no objects")
 }
 
 func TestFolderConflict(t *testing.T) {
@@ -354,30 +280,22 @@ func TestFolderConflict(t *testing.T) {
 	write(t, filepath.Join(dir, "a.yaml"), "\n"+fmt.Sprintf(ingressYAML, "x", "a.test"))
 	eventually(t, "the conflict is told", func() bool { return log.len() == 1 })
 	want := filepath.Join(dir, "a.yaml") + ":2: Ingress default/x is defined at " + filepath.Join(dir, "b.yaml") + ":1 already; that one is in use"
-	if log.String() != want || len(f.Errors()) != 1 {
-		t.Errorf("told %q, want %q", log, want)
-	}
-	if w.Snapshot().GetSingle("b.test") == nil {
-		t.Error("the object that was there first went")
-	}
+	require.Equal(t, want, log.String(), "told")
+	require.Len(t, f.Errors(), 1, "told")
+	require.NotNil(t, w.Snapshot().GetSingle("b.test"), "the object that was there first went")
 	require.NoError(t, os.Remove(filepath.Join(dir, "b.yaml")))
 	eventually(t, "the other takes its place", func() bool { return w.Snapshot().GetSingle("a.test") != nil })
-	if errs := f.Errors(); len(errs) != 0 {
-		t.Errorf("resolved, but %v", errs)
-	}
+	require.Empty(t, f.Errors(), "resolved, but")
 }
 
 func TestFolderUnreadable(t *testing.T) {
-	if _, err := k8swatch.NewFolder(filepath.Join(t.TempDir(), "missing"), nil); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing folder: %v", err)
-	}
+	require.ErrorIs(t, errOf(k8swatch.NewFolder(filepath.Join(t.TempDir(), "missing"), nil)), os.ErrNotExist, "a missing folder")
 	dir := t.TempDir()
 	path := filepath.Join(dir, "dangling.yaml")
 	if err := os.Symlink(dir, path); err != nil { // a directory where a file should be
 		t.Fatal(err)
 	}
-	f, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(t, err)
+	f := mustFolder(t, dir, nil)
 	var m *k8swatch.ManifestError
 	if errs := f.Errors(); len(errs) != 1 || !errors.As(errs[0], &m) || m.File != path || m.Line != 0 {
 		t.Errorf("errors %v", errs)
@@ -388,32 +306,37 @@ func TestFolderUnreadable(t *testing.T) {
 func TestSecretsDoNotPrint(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "s.yaml"), "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  number: 8675309\n  list: [hunter2]\n")
-	f, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(t, err)
+	f := mustFolder(t, dir, nil)
 	if text := fmt.Sprint(f.Errors()); len(f.Errors()) != 1 || strings.Contains(text, "8675309") || strings.Contains(text, "hunter2") {
 		t.Error(text)
 	}
 }
 
-// BenchmarkFolderSave is the time from a save to the change being readable.
-func BenchmarkFolderSave(b *testing.B) {
-	dir := b.TempDir()
-	path := filepath.Join(dir, "a.yaml")
-	write(b, path, fmt.Sprintf(ingressYAML, "a", "a.test"))
-	f, err := k8swatch.NewFolder(dir, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	changed := make(chan struct{}, 1)
-	w := mustNew(b, f, ingresses, &k8swatch.Options{Debounce: -1, OnChange: func(context.Context, k8swatch.Changes) error {
-		changed <- struct{}{}
-		return nil
+// TestOnErrorMayAskTheFolder: a callback that looks at what is wrong.
+func TestOnErrorMayAskTheFolder(t *testing.T) {
+	dir := t.TempDir()
+	var folder atomic.Pointer[k8swatch.Folder]
+	counts := make(chan int, 10)
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: func(error) {
+		if f := folder.Load(); f != nil {
+			counts <- len(f.Errors())
+		}
 	}})
-	start(b, f)
-	start(b, w)
-	synced(b, w, 1)
-	for n := 0; b.Loop(); n++ {
-		write(b, path, fmt.Sprintf(ingressYAML, "a", fmt.Sprintf("h%d.test", n)))
-		<-changed
+	folder.Store(f)
+	start(t, f)
+	write(t, filepath.Join(dir, "a.yaml"), "kind: [\n")
+	select {
+	case n := <-counts:
+		require.Equal(t, 1, n)
+	case <-soon(t).Done():
+		t.Fatal("no error, or a deadlock")
+	}
+	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "web", "a.test"))
+	write(t, filepath.Join(dir, "c.yaml"), fmt.Sprintf(ingressYAML, "web", "a.test"))
+	select {
+	case n := <-counts:
+		require.Equal(t, 2, n)
+	case <-soon(t).Done():
+		t.Fatal("no conflict, or a deadlock")
 	}
 }

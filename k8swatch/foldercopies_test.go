@@ -21,14 +21,11 @@ import (
 // serves and its errors without the folder's name.
 func restart(t *testing.T, dir, copies string) (f *k8swatch.Folder, hosts, errs string) {
 	t.Helper()
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies})
-	require.NoError(t, err)
+	f = mustFolder(t, dir, &k8swatch.FolderOptions{LastGood: copies})
 	w := mustNew(t, f, ingresses, nil)
 	start(t, w)
 	mustNew(t, f, services, nil)
-	if _, err := w.WaitForSync(soon(t)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, errOf(w.WaitForSync(soon(t))))
 	for _, i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).List() {
 		hosts += i.Spec.Rules[0].Host + " "
 	}
@@ -51,9 +48,8 @@ func TestFolderBrokenAtARestart(t *testing.T) {
 		t.Helper()
 		write(t, filepath.Join(dir, "note.txt"), "no manifest")
 		_, got, said := restart(t, dir, copies)
-		if got != hosts || said != errs {
-			t.Fatalf("served %q, want %q; said %q, want %q", got, hosts, said, errs)
-		}
+		require.Equal(t, hosts, got)
+		require.Equal(t, errs, said)
 	}
 	const broken = "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: shop}\nspecs: {}\n"
 	const wrong = `shop.yaml:4: Ingress: unknown field "specs"; `
@@ -99,14 +95,11 @@ func TestFolderCopyThatCannotBeRead(t *testing.T) {
 			}
 			for range 3 {
 				f, got, said := restart(t, dir, copies)
-				if got != "" || !strings.HasSuffix(said, "; no earlier version of it is known: none of it is in use") {
-					t.Fatalf("served %q, said %q", got, said)
-				}
+				require.Empty(t, got)
+				require.True(t, strings.HasSuffix(said, "; no earlier version of it is known: none of it is in use"), "served %q, said %q", got, said)
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
-				if err := f.WaitForKnown(ctx); err == nil {
-					t.Error("it counts as known")
-				}
+				require.Error(t, f.WaitForKnown(ctx), "it counts as known")
 			}
 			away := dir + ".away"
 			require.NoError(t, os.Rename(dir, away))
@@ -148,9 +141,7 @@ func TestFolderCopiesFollow(t *testing.T) {
 	write(t, outside, fmt.Sprintf(ingressYAML, "evil", "evil.test"))
 	require.NoError(t, os.Symlink(outside, filepath.Join(copies, "a.yaml")))
 	f, got, _ := restart(t, dir, copies)
-	if got != "a.test" {
-		t.Fatalf("served %q", got)
-	}
+	require.Equal(t, "a.test", got)
 	start(t, f)
 	copied := func(want string) func() bool {
 		return func() bool {
@@ -180,9 +171,7 @@ func TestFolderCopiesFollow(t *testing.T) {
 // its volume, deletes nothing; one with another file, be it empty, does.
 func TestFolderAwayAtARestart(t *testing.T) {
 	dir, copies := filepath.Join(t.TempDir(), "manifests"), t.TempDir()
-	if _, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies}); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("a folder that never was: %v", err)
-	}
+	require.ErrorIs(t, errOf(k8swatch.NewFolder(dir, &k8swatch.FolderOptions{LastGood: copies})), os.ErrNotExist, "a folder that never was")
 	fill := func() {
 		t.Helper()
 		require.NoError(t, os.MkdirAll(dir, 0o700))
@@ -194,9 +183,8 @@ func TestFolderAwayAtARestart(t *testing.T) {
 	}
 	require.NoError(t, os.RemoveAll(dir))
 	f, got, said := restart(t, dir, copies)
-	if want := dir + ": no such file or directory; all that was read before stays in use"; got != "a.test" || said != want {
-		t.Fatalf("served %q, said %q, want %q", got, said, want)
-	}
+	require.Equal(t, "a.test", got)
+	require.Equal(t, dir+": no such file or directory; all that was read before stays in use", said)
 	start(t, f) // it waits for the folder
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	eventually(t, "the empty folder is told", func() bool { return strings.Contains(errorsOf(f, dir), "the folder is empty") })
@@ -210,9 +198,7 @@ func TestFolderAwayAtARestart(t *testing.T) {
 		left, err := os.ReadDir(copies)
 		return err == nil && len(left) == 0
 	})
-	if errs := f.Errors(); len(errs) > 0 {
-		t.Error(errs)
-	}
+	require.Empty(t, f.Errors())
 
 	fill()
 	if _, got, _ := restart(t, dir, copies); got != "a.test" {
@@ -223,21 +209,6 @@ func TestFolderAwayAtARestart(t *testing.T) {
 	if _, got, said := restart(t, dir, copies); got != "" || said != "" {
 		t.Errorf("a folder that was emptied: served %q, said %q", got, said)
 	}
-}
-
-// TestFolderReplacedByAnEmptyOne: the volume of a mount point goes while it is read.
-func TestFolderReplacedByAnEmptyOne(t *testing.T) {
-	dir, f, w, log := followed(t, map[string]string{"a.yaml": fmt.Sprintf(ingressYAML, "a", "a.test")})
-	require.NoError(t, os.Rename(dir, dir+".old"))
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	eventually(t, "it is told", func() bool { return strings.Contains(errorsOf(f, dir), "the folder is empty") })
-	if w.Snapshot().GetSingle("a.test") == nil {
-		t.Error("the objects went")
-	}
-	write(t, filepath.Join(dir, "b.yaml"), fmt.Sprintf(ingressYAML, "b", "b.test"))
-	eventually(t, "the new folder is followed", func() bool { return w.Snapshot().GetSingle("b.test") != nil && len(f.Errors()) == 0 })
-	eventually(t, "what it does not have is deleted", func() bool { return w.Snapshot().GetSingle("a.test") == nil })
-	_ = log
 }
 
 // TestFolderLeftOut: files that cannot be read are told, and delay nobody.
@@ -255,43 +226,6 @@ func TestFolderLeftOut(t *testing.T) {
 	}
 }
 
-// TestFolderKinds: what nobody reads is told where it may be meant, once for each
-// kind, and the rest of the file is used.
-func TestFolderKinds(t *testing.T) {
-	const rest = "; everything else in the file is in use"
-	for head, want := range map[string]string{
-		"networking.k8s.io/v1 Ingres":       "networking.k8s.io/v1 has no kind Ingres; did you mean Ingress?",
-		"networking.k8s.io/v1 ingress":      "networking.k8s.io/v1 has no kind ingress; did you mean Ingress?",
-		"v1 Ingress":                        "v1 has no kind Ingress; it has apiVersion networking.k8s.io/v1",
-		"extensions/v1beta1 Ingress":        "nothing reads Ingress of extensions/v1beta1; did you mean apiVersion networking.k8s.io/v1?",
-		"networking.k8s.io/v1beta1 Ingress": "nothing reads Ingress of networking.k8s.io/v1beta1; did you mean apiVersion networking.k8s.io/v1?",
-		"networking.k8s.oi/v1 Ingress":      "nothing reads Ingress of networking.k8s.oi/v1; did you mean apiVersion networking.k8s.io/v1?",
-		"networking.k8s.io/v2 Ingres":       "nothing reads Ingres of networking.k8s.io/v2; did you mean one of the ingresses of networking.k8s.io/v1?",
-		"apps/v1 Deployment":                "", // of others
-		"v1 Pod":                            "",
-		"serving.knative.dev/v1 Service":    "",
-		"example.com/v1 Route":              "",
-	} {
-		t.Run(head, func(t *testing.T) {
-			version, kind, _ := strings.Cut(head, " ")
-			dir, other := t.TempDir(), "---\napiVersion: "+version+"\nkind: "+kind+"\nmetadata: {name: %s}\n"
-			write(t, filepath.Join(dir, "all.yaml"), fmt.Sprintf(ingressYAML, "good", "good.test")+fmt.Sprintf(other, "x")+fmt.Sprintf(other, "z"))
-			_, got, said := restart(t, dir, "")
-			if want != "" {
-				want = "all.yaml:9: " + kind + " default/x and 1 more: " + want + rest
-			}
-			if got != "good.test" || said != want {
-				t.Errorf("served %q, said %q, want %q", got, said, want)
-			}
-		})
-	}
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "a.yaml"), "kind: Ingress\nmetadata: {name: a}\n")
-	if _, _, said := restart(t, dir, ""); !strings.Contains(said, "apiVersion or kind is missing; Ingress has apiVersion networking.k8s.io/v1") {
-		t.Error(said)
-	}
-}
-
 // TestWaitForKnownIsInTheSnapshots: who waited sees the mended file in the next snapshot.
 // A render before that would delete from HAProxy what the file defines.
 func TestWaitForKnownIsInTheSnapshots(t *testing.T) {
@@ -299,8 +233,7 @@ func TestWaitForKnownIsInTheSnapshots(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "a.yaml")
 		write(t, file, "broken: true\n")
-		f, err := k8swatch.NewFolder(dir, nil)
-		require.NoError(t, err)
+		f := mustFolder(t, dir, nil)
 		var all []*k8swatch.Watcher
 		var stops []func()
 		for _, gvr := range []schema.GroupVersionResource{services, ingresses, ingresses} {
@@ -313,15 +246,11 @@ func TestWaitForKnownIsInTheSnapshots(t *testing.T) {
 		stops = append(stops, start(t, f))
 		require.NoError(t, f.WaitForKnown(soon(t)))
 		for _, w := range all[1:] {
-			if n := w.Snapshot().Len(); n != 1 {
-				t.Fatalf("%d objects, want that of the mended file", n)
-			}
+			require.Equal(t, 1, w.Snapshot().Len())
 		}
 		for _, stop := range stops {
 			stop()
 		}
-		if err := f.WaitForKnown(soon(t)); err != nil {
-			t.Errorf("watchers that ended are waited for: %v", err)
-		}
+		require.NoError(t, f.WaitForKnown(soon(t)), "watchers that ended are waited for")
 	}
 }

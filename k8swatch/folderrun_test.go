@@ -43,9 +43,8 @@ func TestFolderReplacedWhileItIsRead(t *testing.T) {
 	name := filepath.Join(dir, "a.yaml")
 	for {
 		_ = f.look(true)
-		if f.files[name] == nil || len(f.files[name].good) != 1 {
-			t.Fatalf("taken for deleted: %v, %v", f.files, f.Errors())
-		}
+		require.NotNil(t, f.files[name], "taken for deleted")
+		require.Len(t, f.files[name].good, 1, "taken for deleted")
 		select {
 		case err := <-replaced:
 			require.NoError(t, err)

@@ -3,12 +3,15 @@ package k8swatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -33,17 +36,11 @@ func TestGroup(t *testing.T) {
 			OnSyncComplete: func(n int) { count = n },
 		})
 		require.NoError(t, g.Add(in, svc))
-		if err := k8swatch.NewGroup(nil).Add(in); !errors.Is(err, k8swatch.ErrInGroup) {
-			t.Errorf("added twice: %v", err)
-		}
+		require.ErrorIs(t, k8swatch.NewGroup(nil).Add(in), k8swatch.ErrInGroup, "added twice")
 		start(t, g)
 		synctest.Wait()
-		if err := g.Add(mustNew(t, src, ingresses, nil)); !errors.Is(err, k8swatch.ErrGroupRunning) {
-			t.Errorf("added while running: %v", err)
-		}
-		if _, err := g.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrForbidden) {
-			t.Errorf("WaitForSync: %v", err)
-		}
+		require.ErrorIs(t, g.Add(mustNew(t, src, ingresses, nil)), k8swatch.ErrGroupRunning, "added while running")
+		require.ErrorIs(t, errOf(g.WaitForSync(t.Context())), k8swatch.ErrForbidden, "WaitForSync")
 		// A change before the last watcher is synced belongs to the initial sync.
 		src.Apply(ingress("a", "2"))
 		elapse(time.Second)
@@ -53,13 +50,10 @@ func TestGroup(t *testing.T) {
 		}
 		src.Allow(services)
 		elapse(3 * time.Second)
-		if n, err := g.WaitForSync(t.Context()); n != 3 || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
+		synced(t, g, 3)
 		synctest.Wait()
-		if count != 3 || len(rec.all()) != 0 {
-			t.Errorf("after the sync: count %d, calls %v", count, rec.all())
-		}
+		require.Equal(t, 3, count)
+		require.Empty(t, rec.all())
 		src.Apply(ingress("a", "3"))
 		synctest.Wait()
 		src.Apply(service("a", "3"))
@@ -74,39 +68,7 @@ func TestGroup(t *testing.T) {
 		if snap.Of(in).Len() != 2 || snap.Resource(services).Len() != 3 || snap.Revision() != 6 || snap.Resource(routes) != nil {
 			t.Errorf("snapshot %d, %d at %d", snap.Of(in).Len(), snap.Of(svc).Len(), snap.Revision())
 		}
-		if s := g.States()[services]; s.Phase != k8swatch.PhaseSynced {
-			t.Errorf("state %+v", s)
-		}
-	})
-}
-
-// TestGroupSnapshotIsOneInstant: objects are only ever created, one per revision,
-// so the revision of each snapshot tells how many there must be.
-func TestGroupSnapshotIsOneInstant(t *testing.T) {
-	src := k8swatchtest.NewSource()
-	in, svc := mustNew(t, src, ingresses, nil), mustNew(t, src, services, nil)
-	g := k8swatch.NewGroup(nil)
-	require.NoError(t, g.Add(in, svc))
-	start(t, g)
-	synced(t, g, 0)
-	const n = 200
-	go func() {
-		for i := range n {
-			src.Apply(ingress("a", string(rune('0'+i))))
-			src.Apply(service("a", string(rune('0'+i))))
-		}
-	}()
-	last := k8swatch.Revision(0)
-	eventually(t, "everything is stored", func() bool {
-		s := g.Snapshot()
-		if s.Revision() < last {
-			t.Fatalf("revision went from %d to %d", last, s.Revision())
-		}
-		if got := k8swatch.Revision(s.Of(in).Len() + s.Of(svc).Len()); got != s.Revision() {
-			t.Fatalf("%d objects at revision %d", got, s.Revision())
-		}
-		last = s.Revision()
-		return last == 2*n
+		require.Equal(t, k8swatch.PhaseSynced, g.States()[services].Phase)
 	})
 }
 
@@ -134,9 +96,7 @@ func TestGroupStatesOfOneResource(t *testing.T) {
 				if order[i] == bad {
 					want = k8swatch.PhaseForbidden
 				}
-				if got := w.State().Phase; got != want {
-					t.Errorf("watcher %d is %s, want %s", i, got, want)
-				}
+				require.Equal(t, want, w.State().Phase, "watcher %d", i)
 			}
 			stop()
 		}
@@ -167,4 +127,119 @@ func TestGroupErrorIsOfTheFirst(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSnapshotOfAtOnce: watchers that are read together in any order, while they
+// change, never wait for each other for ever.
+func TestSnapshotOfAtOnce(t *testing.T) {
+	source := k8swatchtest.NewSource()
+	ctx, stop := context.WithCancel(t.Context())
+	var running, reading sync.WaitGroup
+	var watchers []*k8swatch.Watcher
+	for _, resource := range []string{"configmaps", "secrets", "services"} {
+		w := mustNew(t, source, corev1.SchemeGroupVersion.WithResource(resource), nil)
+		running.Go(func() { _ = w.Run(ctx) })
+		watchers = append(watchers, w)
+	}
+	for i := range 4 {
+		reading.Go(func() {
+			for j := range 100 {
+				a, b, c := watchers[(i+j)%3], watchers[(i+j+1)%3], watchers[(i+j+2)%3]
+				all := k8swatch.SnapshotOf(a, b, c, a)
+				sum := all.Of(a).Revision() + all.Of(b).Revision() + all.Of(c).Revision()
+				if all.Revision() != sum {
+					t.Errorf("revision %d, and %d of the parts", all.Revision(), sum)
+				}
+				source.Apply(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprint(i, j)}})
+			}
+		})
+	}
+	reading.Wait()
+	stop()
+	running.Wait()
+}
+
+// ExampleSnapshotOf reads two watchers at one instant, one of which came later.
+func ExampleSnapshotOf() {
+	source := k8swatchtest.NewSource(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "settings"}})
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var watchers []*k8swatch.Watcher
+	for _, resource := range []string{"configmaps", "secrets"} {
+		w, err := k8swatch.New(source, corev1.SchemeGroupVersion.WithResource(resource), nil)
+		if err != nil {
+			panic(err)
+		}
+		wg.Go(func() { _ = w.Run(ctx) })
+		if _, err := w.WaitForSync(ctx); err != nil {
+			panic(err)
+		}
+		watchers = append(watchers, w)
+	}
+	all := k8swatch.SnapshotOf(watchers...)
+	fmt.Println(all.Of(watchers[0]).Len(), all.Of(watchers[1]).Len())
+	fmt.Println(k8swatch.SnapshotOf(watchers[1]).Of(watchers[0]) == nil)
+	stop()
+	wg.Wait()
+	// Output:
+	// 1 0
+	// true
+}
+
+// TestAddRefuses: what Add refuses, it does not add.
+func TestAddRefuses(t *testing.T) {
+	src, ingresses := k8swatchtest.NewSource(), networkingv1.SchemeGroupVersion.WithResource("ingresses")
+	group := k8swatch.NewGroup(nil)
+	refused := func(err error, text string) {
+		t.Helper()
+		var option *k8swatch.OptionError
+		require.True(t, errors.As(err, &option), "%v", err)
+		require.ErrorContains(t, err, text)
+		require.Empty(t, group.Watchers())
+	}
+	_, err := k8swatch.Add[*corev1.Service](group, src, ingresses, nil)
+	refused(err, "its objects are *v1.Ingress, not *v1.Service")
+	_, err = k8swatch.Add[*networkingv1.Ingress](group, nil, ingresses, nil)
+	refused(err, "the source is missing")
+	_, err = k8swatch.Add[*networkingv1.Ingress](nil, src, ingresses, nil)
+	refused(err, "the group is nil")
+	_, err = k8swatch.Add[*networkingv1.Ingress](group, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.hosts"}})
+	refused(err, `no field "hosts"`)
+
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- group.Run(ctx) }()
+	_, err = group.WaitForSync(ctx)
+	require.NoError(t, err)
+	stop()
+	require.NoError(t, <-ended)
+	_, err = k8swatch.Add[*networkingv1.Ingress](group, src, ingresses, nil)
+	require.ErrorIs(t, err, k8swatch.ErrGroupRunning)
+}
+
+// Two resources in one group, read with their types at one instant.
+func ExampleAdd() {
+	src := k8swatchtest.NewSource(ingress("shop", "web", "shop.test"))
+	group := k8swatch.NewGroup(nil)
+	ingresses, err1 := k8swatch.Add[*networkingv1.Ingress](group, src, networkingv1.SchemeGroupVersion.WithResource("ingresses"), nil)
+	services, err2 := k8swatch.Add[*corev1.Service](group, src, corev1.SchemeGroupVersion.WithResource("services"), nil)
+	if err := errors.Join(err1, err2); err != nil {
+		panic(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- group.Run(ctx) }()
+	if _, err := group.WaitForSync(ctx); err != nil {
+		panic(err)
+	}
+	all := group.Snapshot()
+	for _, i := range ingresses.Read(all).List() {
+		fmt.Println(i.Name, i.Spec.Rules[0].Host)
+	}
+	fmt.Println(services.Read(all).Len(), services.Watcher().State().Phase)
+	stop()
+	<-ended
+	// Output:
+	// web shop.test
+	// 0 Synced
 }

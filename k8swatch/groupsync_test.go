@@ -40,8 +40,6 @@ func TestGroupLosesNoChangeAtSync(t *testing.T) {
 		default:
 		}
 		g.initially(0)
-		if err := <-synced; err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, <-synced)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -32,25 +33,31 @@ func ingress(namespace, name string, hosts ...string) *networkingv1.Ingress {
 	return i
 }
 
-// start runs a watcher or group, and stops it when the test ends.
-func start(t testing.TB, r interface{ Run(context.Context) error }) (stop func()) {
+// start runs a watcher or group, and stops it when the test ends. With a number, it waits until
+// that has so many objects.
+func start(t testing.TB, r interface{ Run(context.Context) error }, want ...int) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
 	stopped := false
 	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
+		if !stopped {
+			stopped = true
+			cancel()
+			require.NoError(t, <-done)
 		}
 	}
 	t.Cleanup(stop)
+	for _, n := range want {
+		synced(t, r.(syncing), n)
+	}
 	return stop
+}
+
+// syncing is what knows when it has all its objects.
+type syncing interface {
+	WaitForSync(context.Context) (int, error)
 }
 
 // patience is used up by a test that fails alone, so it may be long: the machine
@@ -65,18 +72,15 @@ func soon(t testing.TB) context.Context {
 	return ctx
 }
 
-func synced(t testing.TB, w interface {
-	WaitForSync(context.Context) (int, error)
-}, want int) {
+func synced(t testing.TB, w syncing, want int) {
 	t.Helper()
 	n, err := w.WaitForSync(soon(t))
-	if err != nil {
-		t.Fatalf("WaitForSync: %v", err)
-	}
-	if n != want {
-		t.Fatalf("WaitForSync: %d objects, want %d", n, want)
-	}
+	require.NoError(t, err)
+	require.Equal(t, want, n)
 }
+
+// errOf is the error of a call of which nothing else matters.
+func errOf[T any](_ T, err error) error { return err }
 
 // eventually polls a condition that no channel tells of.
 func eventually(t testing.TB, what string, ok func() bool) {
@@ -106,6 +110,21 @@ func mustNew(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource,
 	w, err := k8swatch.New(src, gvr, opts)
 	require.NoError(t, err)
 	return w
+}
+
+// watching is a watcher that runs and has so many objects.
+func watching(t testing.TB, src k8swatch.Source, gvr schema.GroupVersionResource, opts *k8swatch.Options, want int) *k8swatch.Watcher {
+	t.Helper()
+	w := mustNew(t, src, gvr, opts)
+	start(t, w, want)
+	return w
+}
+
+func mustFolder(t testing.TB, dir string, opts *k8swatch.FolderOptions) *k8swatch.Folder {
+	t.Helper()
+	f, err := k8swatch.NewFolder(dir, opts)
+	require.NoError(t, err)
+	return f
 }
 
 // recorder is an OnChange that keeps what it was told.
@@ -147,3 +166,9 @@ func rise(most *atomic.Int32, n int32) {
 
 // elapse lets the time of a synctest bubble pass.
 func elapse(d time.Duration) { <-time.After(d) }
+
+// bubble is a test whose time passes when all wait.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}

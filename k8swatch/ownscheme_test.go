@@ -51,14 +51,11 @@ func TestOwnTypes(t *testing.T) {
 ---
 {apiVersion: example.com/v1, kind: RouteList, items: [{metadata: {namespace: shop, name: b}, spec: {host: b.test}}]}
 `), 0o600))
-	folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
-	require.NoError(t, err)
+	folder := mustFolder(t, dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
 	require.Empty(t, folder.Errors())
 	for name, src := range map[string]k8swatch.Source{"memory": memory, "static": static, "folder": folder} {
 		t.Run(name, func(t *testing.T) {
-			w := mustNew(t, src, routes, &k8swatch.Options{IndexBy: []string{"spec.host"}})
-			start(t, w)
-			synced(t, w, 2)
+			w := watching(t, src, routes, &k8swatch.Options{IndexBy: []string{"spec.host"}}, 2)
 			found := k8swatch.Read[*Route](w.Snapshot()).Get("b.test")
 			require.Len(t, found, 1)
 			require.Equal(t, "b", found[0].Name)
@@ -68,8 +65,7 @@ func TestOwnTypes(t *testing.T) {
 
 			one, err := k8swatch.NewSingle[*Route](src, routes, "shop", "a", nil)
 			require.NoError(t, err)
-			start(t, one)
-			synced(t, one, 1)
+			start(t, one, 1)
 			a, _ := one.Get()
 			require.Equal(t, "a.test", a.Spec.Host)
 			_, err = k8swatch.NewSingle[*unstructured.Unstructured](src, routes, "shop", "a", nil)
@@ -97,8 +93,7 @@ func TestOwnTypesAreStrict(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "routes.yaml"), []byte(text), 0o600))
-		folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
-		require.NoError(t, err)
+		folder := mustFolder(t, dir, &k8swatch.FolderOptions{Scheme: ownScheme()})
 		require.Len(t, folder.Errors(), 1)
 		require.Contains(t, folder.Errors()[0].Error(), want)
 	}
@@ -109,9 +104,7 @@ func TestOwnTypesAreStrict(t *testing.T) {
 func TestOwnTypeDoesNotFit(t *testing.T) {
 	src := k8swatchtest.NewSource(sent("good", "a.test", int64(1)), sent("bad", "b.test", "many")) // before the type is known
 	src.SetScheme(ownScheme())
-	w := mustNew(t, src, routes, nil)
-	start(t, w)
-	synced(t, w, 1)
+	w := watching(t, src, routes, nil, 1)
 	require.Equal(t, 1, w.State().Refused)
 	require.Equal(t, "shop/good ", names(k8swatch.Read[*Route](w.Snapshot()).List()))
 	cached, err := k8swatch.NewCached[*Route](src, routes, nil)
@@ -148,52 +141,4 @@ func TestOwnTypesInTests(t *testing.T) {
 	}
 	_, err := k8swatch.NewStatic(route("a", "a.test"))
 	require.ErrorContains(t, err, "set its TypeMeta")
-}
-
-// TestFolderMisspeltResource: a watched resource that no manifest has, and that is
-// nearly one that there is, is told once, by whatever knows the right name.
-func TestFolderMisspeltResource(t *testing.T) {
-	const route = "apiVersion: example.com/v1\nkind: Route\nmetadata: {name: a}\n"
-	for _, tt := range []struct {
-		name, text string
-		watched    schema.GroupVersionResource
-		types      *runtime.Scheme
-		want       string
-	}{
-		{"a kind of the folder", route, routes.GroupVersion().WithResource("routs"), nil,
-			"/f.yaml:1: Route default/a: nothing reads it; the routs of example.com/v1 are watched, and no manifest has any: did you mean to watch routes?; everything else in the file is in use"},
-		{"the singular", route, routes.GroupVersion().WithResource("route"), nil,
-			"/f.yaml:1: Route default/a: nothing reads it; the route of example.com/v1 are watched, and no manifest has any: did you mean to watch routes?; everything else in the file is in use"},
-		{"a kind of client-go", "# none yet\n", ingresses.GroupVersion().WithResource("ingreses"), nil,
-			": no manifest has any of the ingreses of networking.k8s.io/v1, which are watched; did you mean ingresses?"},
-		{"beside manifests of that", "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n", ingresses.GroupVersion().WithResource("ingreses"), nil,
-			": no manifest has any of the ingreses of networking.k8s.io/v1, which are watched; did you mean ingresses?"},
-		{"a type of the program", "# none yet\n", routes.GroupVersion().WithResource("routs"), ownScheme(),
-			": no manifest has any of the routs of example.com/v1, which are watched; did you mean routes?"},
-		{"nobody knows", "# none yet\n", routes.GroupVersion().WithResource("routs"), nil, ""},
-		{"none yet", "# none yet\n", ingresses, nil, ""},
-		{"another resource", route, routes.GroupVersion().WithResource("gateways"), nil, ""},
-		{"it is there", route, routes, nil, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "f.yaml"), []byte(tt.text), 0o600))
-			told := make(chan string, 9)
-			folder, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{Scheme: tt.types, OnError: func(err error) { told <- err.Error() }})
-			require.NoError(t, err)
-			w := mustNew(t, folder, tt.watched, nil)
-			start(t, folder)
-			start(t, w)
-			_, err = w.WaitForSync(soon(t))
-			require.NoError(t, err)
-			if tt.want == "" {
-				require.Empty(t, folder.Errors())
-				return
-			}
-			require.Equal(t, dir+tt.want, <-told)
-			require.Len(t, folder.Errors(), 1)
-			require.Equal(t, dir+tt.want, folder.Errors()[0].Error())
-			require.Empty(t, told)
-		})
-	}
 }

@@ -97,33 +97,25 @@ func TestPages(t *testing.T) {
 		{"overloaded in the third page", once("1000", apierrors.NewTooManyRequests("later", 1)), "/500 500/500 1000/500 1000/500"},
 		{"compacted meanwhile", once("1000", expired), "/500 500/500 1000/500 /0"},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := &pagedSource{fail: tt.fail}
-				var all []string
-				for i := range 1200 {
-					src.objects = append(src.objects, ingress("shop", fmt.Sprintf("n%04d", i), "a.test", "b.test"))
-					all = append(all, src.objects[i].Name)
-				}
-				src.objects[700].Name = "" // cannot be stored
-				all = slices.Delete(all, 700, 701)
-				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: true, Logger: quiet, IgnoreFields: []string{"spec.rules[0]"}})
-				start(t, w)
-				synced(t, w, 1199)
-				if got := src.requests(); got != tt.want {
-					t.Errorf("requests %q, want %q", got, tt.want)
-				}
-				var stored []string
-				for i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).All() {
-					stored = append(stored, i.Name)
-					if len(i.Spec.Rules) != 1 || i.Spec.Rules[0].Host != "b.test" {
-						t.Fatalf("stored %+v", i.Spec.Rules)
-					}
-				}
-				if !slices.Equal(stored, all) || w.State().Refused != 1 {
-					t.Errorf("%d stored, state %+v", len(stored), w.State())
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			src := &pagedSource{fail: tt.fail}
+			var all []string
+			for i := range 1200 {
+				src.objects = append(src.objects, ingress("shop", fmt.Sprintf("n%04d", i), "a.test", "b.test"))
+				all = append(all, src.objects[i].Name)
+			}
+			src.objects[700].Name = "" // cannot be stored
+			all = slices.Delete(all, 700, 701)
+			w := watching(t, src, ingresses, &k8swatch.Options{NoWatchList: true, Logger: quiet, IgnoreFields: []string{"spec.rules[0]"}}, 1199)
+			require.Equal(t, tt.want, src.requests(), "requests")
+			var stored []string
+			for i := range k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).All() {
+				stored = append(stored, i.Name)
+				require.Len(t, i.Spec.Rules, 1)
+				require.Equal(t, "b.test", i.Spec.Rules[0].Host)
+			}
+			require.True(t, slices.Equal(stored, all), "%d stored, state %+v", len(stored), w.State())
+			require.Equal(t, 1, w.State().Refused, "%d stored", len(stored))
 		})
 	}
 }
@@ -132,27 +124,21 @@ func TestPages(t *testing.T) {
 // is made any more.
 func TestRunWaits(t *testing.T) {
 	for _, noStream := range []bool{false, true} {
-		t.Run(fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				for range 20 {
-					src := &slowSource{entered: make(chan struct{}, 100)}
-					w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
-					ctx, cancel := context.WithCancel(t.Context())
-					done := make(chan error, 1)
-					go func() { done <- w.Run(ctx) }()
-					<-src.entered
-					cancel()
-					require.NoError(t, <-done)
-					if n := src.underWay(); n != 0 {
-						t.Fatalf("%d requests are under way", n)
-					}
-					made := src.made()
-					synctest.Wait()
-					if src.made() != made {
-						t.Fatal("a request was made after Run")
-					}
-				}
-			})
+		bubble(t, fmt.Sprintf("NoWatchList=%v", noStream), func(t *testing.T) {
+			for range 20 {
+				src := &slowSource{entered: make(chan struct{}, 100)}
+				w := mustNew(t, src, ingresses, &k8swatch.Options{NoWatchList: noStream})
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- w.Run(ctx) }()
+				<-src.entered
+				cancel()
+				require.NoError(t, <-done)
+				require.Zero(t, src.underWay())
+				made := src.made()
+				synctest.Wait()
+				require.Equal(t, made, src.made(), "a request was made after Run")
+			}
 		})
 	}
 }
@@ -209,9 +195,7 @@ func TestRunEndsAWatchThatIgnoresItsContext(t *testing.T) {
 		stop := start(t, w)
 		synctest.Wait()
 		stop()
-		if !src.events.IsStopped() {
-			t.Error("the watch was not stopped")
-		}
+		require.True(t, src.events.IsStopped(), "the watch was not stopped")
 	})
 }
 
@@ -232,16 +216,12 @@ func TestTooManyKeys(t *testing.T) {
 		w := mustNew(t, src, ingresses, &k8swatch.Options{
 			NoWatchList: true, Logger: slog.New(slog.NewTextHandler(&log, nil)), IndexBy: []string{"spec.rules[*].host", "spec.tls[*].secretName"},
 		})
-		stop := start(t, w)
-		synced(t, w, 1)
-		if s := w.State(); s.Refused != 1 || len(w.Snapshot().Get("h39", "")) != 1 {
-			t.Errorf("state %+v", s)
-		}
+		stop := start(t, w, 1)
+		require.Equal(t, 1, w.State().Refused)
+		require.Len(t, w.Snapshot().Get("h39", ""), 1)
 		stop()
 		for _, want := range []string{"object=a/big", "40 values", "spec.tls[*].secretName", "1600 index keys"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("%q is not in the log:\n%s", want, log.String())
-			}
+			require.Contains(t, log.String(), want)
 		}
 	})
 }

@@ -39,8 +39,7 @@ func folderOf(t *testing.T, objs ...*unstructured.Unstructured) *k8swatch.Folder
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(text.String()), 0o600))
-	folder, err := k8swatch.NewFolder(dir, nil)
-	require.NoError(t, err)
+	folder := mustFolder(t, dir, nil)
 	return folder
 }
 
@@ -74,9 +73,7 @@ func TestPluralOfAKind(t *testing.T) {
 			static, err := k8swatch.NewStatic(all...)
 			require.NoError(t, err)
 			for name, src := range map[string]k8swatch.Source{"folder": folder, "cluster": k8swatchtest.NewSource(all...), "static": static} {
-				w := mustNew(t, src, gatewayAPI(c.resource), nil)
-				start(t, w)
-				synced(t, w, 1)
+				w := watching(t, src, gatewayAPI(c.resource), nil, 1)
 				require.Equal(t, c.kind, w.Snapshot().List()[0].GetObjectKind().GroupVersionKind().Kind, name)
 			}
 			require.Empty(t, folder.Errors())
@@ -123,8 +120,6 @@ func TestGoTypeOfAGateway(t *testing.T) {
 	src := k8swatchtest.NewSource()
 	src.SetScheme(types)
 	src.Apply(ofKind("Gateway"))
-	w := mustNew(t, src, gatewayAPI("gateways"), nil)
-	start(t, w)
-	synced(t, w, 1)
+	w := watching(t, src, gatewayAPI("gateways"), nil, 1)
 	require.Equal(t, "a", k8swatch.Read[*Route](w.Snapshot()).List()[0].Name)
 }

@@ -50,8 +50,7 @@ func (d deafListWatch) WatchWithContext(ctx context.Context, opts metav1.ListOpt
 func running(t *testing.T, src k8swatch.Source, opts *k8swatch.Options) (g *k8swatch.Group, services *k8swatch.Watcher) {
 	g = k8swatch.NewGroup(nil)
 	for _, resource := range []string{"services", "secrets"} {
-		w, err := k8swatch.New(src, corev1.SchemeGroupVersion.WithResource(resource), opts)
-		require.NoError(t, err)
+		w := mustNew(t, src, corev1.SchemeGroupVersion.WithResource(resource), opts)
 		require.NoError(t, g.Add(w))
 		if resource == "services" {
 			services = w
@@ -70,18 +69,16 @@ func running(t *testing.T, src k8swatch.Source, opts *k8swatch.Options) (g *k8sw
 // TestRefresh: whatever a watch has missed is in the store when Refresh returns.
 func TestRefresh(t *testing.T) {
 	for name, opts := range map[string]*k8swatch.Options{"streaming lists": nil, "plain lists": {NoWatchList: true}} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := &deaf{Source: k8swatchtest.NewSource()}
-				g, services := running(t, src, opts)
-				src.silenced.Add(1)
-				src.Apply(service("shop", "missed"))
-				time.Sleep(time.Minute)
-				require.Nil(t, services.Snapshot().ByName("shop", "missed"), "the watch is silent")
-				require.Equal(t, k8swatch.PhaseSynced, services.State().Phase, "and nothing shows that")
-				require.NoError(t, g.Refresh(t.Context()))
-				require.NotNil(t, services.Snapshot().ByName("shop", "missed"))
-			})
+		bubble(t, name, func(t *testing.T) {
+			src := &deaf{Source: k8swatchtest.NewSource()}
+			g, services := running(t, src, opts)
+			src.silenced.Add(1)
+			src.Apply(service("shop", "missed"))
+			time.Sleep(time.Minute)
+			require.Nil(t, services.Snapshot().ByName("shop", "missed"), "the watch is silent")
+			require.Equal(t, k8swatch.PhaseSynced, services.State().Phase, "and nothing shows that")
+			require.NoError(t, g.Refresh(t.Context()))
+			require.NotNil(t, services.Snapshot().ByName("shop", "missed"))
 		})
 	}
 }
@@ -137,8 +134,7 @@ func TestRefreshGivesUp(t *testing.T) {
 func TestRefreshOfAStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := k8swatchtest.NewSource(service("shop", "one"))
-		w, err := k8swatch.New(src, corev1.SchemeGroupVersion.WithResource("services"), nil)
-		require.NoError(t, err)
+		w := mustNew(t, src, corev1.SchemeGroupVersion.WithResource("services"), nil)
 		done := make(chan error, 1)
 		go func() { done <- w.Refresh(t.Context()) }()
 		time.Sleep(time.Minute)

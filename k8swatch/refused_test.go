@@ -4,6 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,26 +36,19 @@ func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, nameless := ingress("a", "good"), ingress("a", "")
 		src := brokenSource{list: []runtime.Object{nameless, service("a", "wrong"), good}, events: watch.NewFake()}
-		w := mustNew(t, src, ingresses, &k8swatch.Options{Logger: quiet, NoWatchList: true})
-		start(t, w)
-		if n, err := w.WaitForSync(t.Context()); n != 1 || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
+		w := watching(t, src, ingresses, &k8swatch.Options{Logger: quiet, NoWatchList: true}, 1)
 		if s := w.State(); s.Refused != 2 || s.Objects != 1 {
 			t.Errorf("state %+v", s)
 		}
 		src.events.Modify(service("a", "good")) // the wrong type under a good name
 		synctest.Wait()
-		if w.Snapshot().ByName("a", "good") == nil || w.State().Refused != 3 {
-			t.Errorf("the last good version went: %+v", w.State())
-		}
+		require.NotNil(t, w.Snapshot().ByName("a", "good"), "the last good version went")
+		require.Equal(t, 3, w.State().Refused, "the last good version went")
 		next := ingress("a", "good", "x.test")
 		next.ResourceVersion = "9"
 		src.events.Modify(next)
 		src.events.Delete(service("a", "wrong"))
 		synctest.Wait()
-		if w.State().Refused != 1 {
-			t.Errorf("mended, but still refused: %+v", w.State())
-		}
+		require.Equal(t, 1, w.State().Refused, "mended, but still refused")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
@@ -19,9 +20,8 @@ func TestObjectsShareStrings(t *testing.T) {
 		delete(want, lastApplied)
 		labels := maps.Clone(obj.Labels)
 		_ = in.Add(obj)
-		if !maps.Equal(obj.Annotations, want) || !maps.Equal(obj.Labels, labels) {
-			t.Errorf("object %d: labels %v, annotations %v", i, obj.Labels, obj.Annotations)
-		}
+		require.True(t, maps.Equal(obj.Annotations, want), "object %d: labels %v, annotations %v", i, obj.Labels, obj.Annotations)
+		require.True(t, maps.Equal(obj.Labels, labels), "object %d: labels %v, annotations %v", i, obj.Labels, obj.Annotations)
 	}
 	r := Read[*networkingv1.Ingress](in.now())
 	a, b := r.GetSingle("team-0", "app-0"), r.GetSingle("team-1", "app-1")
@@ -41,7 +41,5 @@ func TestSharedStringsAreBounded(t *testing.T) {
 	for i := range 2 * maxShared {
 		in.share(map[string]string{"app": fmt.Sprint("app-", i)})
 	}
-	if len(in.shared) > maxShared {
-		t.Errorf("%d strings are remembered", len(in.shared))
-	}
+	require.LessOrEqual(t, len(in.shared), maxShared)
 }

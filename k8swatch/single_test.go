@@ -2,8 +2,10 @@ package k8swatch_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,9 +69,7 @@ func (r *told[T]) onChange(_ context.Context, c k8swatch.SingleChange[T]) error 
 func (r *told[T]) expect(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()
-	if got := strings.Join(r.lines, ", "); got != strings.Join(want, ", ") {
-		t.Errorf("told %q, want %q", got, strings.Join(want, ", "))
-	}
+	require.Equal(t, strings.Join(want, ", "), strings.Join(r.lines, ", "), "told")
 	r.lines = nil
 }
 
@@ -84,8 +84,7 @@ func TestSingle(t *testing.T) {
 		if _, ok := s.Get(); ok || s.Synced() {
 			t.Error("something is known before Run")
 		}
-		stop := start(t, s)
-		synced(t, s, 1)
+		stop := start(t, s, 1)
 		rec.expect(t, "initially created one")
 		begun := time.Now()
 		src.Apply(secret("shop", "main", "two"))
@@ -103,16 +102,12 @@ func TestSingle(t *testing.T) {
 		if got, ok := s.Get(); !ok || password(got) != "four" {
 			t.Errorf("Get: %v, %v", got, ok)
 		}
-		if time.Since(begun) != 0 {
-			t.Errorf("it took %s", time.Since(begun))
-		}
+		require.Zero(t, time.Since(begun), "it took")
 		if st := s.State(); st.Phase != k8swatch.PhaseSynced || st.Objects != 1 {
 			t.Errorf("state %+v", st)
 		}
 		stop()
-		if err := s.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.ErrorIs(t, s.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }
 
@@ -122,8 +117,7 @@ func TestSingleAbsent(t *testing.T) {
 		src := k8swatchtest.NewSource()
 		rec := &told[*corev1.Secret]{text: password}
 		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange})
-		start(t, s)
-		synced(t, s, 0)
+		start(t, s, 0)
 		rec.expect(t, "initially deleted")
 		src.Apply(secret("shop", "main", "one"))
 		rec.expect(t, "created one")
@@ -136,8 +130,7 @@ func TestSingleAway(t *testing.T) {
 		src := k8swatchtest.NewSource(secret("shop", "main", "one"))
 		rec := &told[*corev1.Secret]{text: password}
 		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{OnChange: rec.onChange})
-		start(t, s)
-		synced(t, s, 1)
+		start(t, s, 1)
 		rec.expect(t, "initially created one")
 		src.Partition()
 		src.Delete(secret("shop", "main", ""))
@@ -229,107 +222,60 @@ func TestSingleFailedHalfway(t *testing.T) {
 	})
 }
 
-// TestSingleIgnoresFields: with IncludeStatus too, what is ignored is no change.
-func TestSingleIgnoresFields(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := k8swatchtest.NewSource(secret("shop", "main", "one"))
-		rec := &told[*corev1.Secret]{text: password}
-		s := mustSingle(t, src, secrets, &k8swatch.SingleOptions[*corev1.Secret]{
-			OnChange: rec.onChange, IncludeStatus: true, IgnoreFields: []string{"metadata.annotations"},
-		})
-		start(t, s)
-		rec.expect(t, "initially created one")
-		annotated := secret("shop", "main", "one")
-		annotated.Annotations = map[string]string{"a": "b"}
-		src.Apply(annotated)
-		rec.expect(t)
-		src.Apply(secret("shop", "main", "two"))
-		rec.expect(t, "changed two")
-	})
-}
-
-func TestSingleIgnoresStatus(t *testing.T) {
-	withStatus := func(host, ip string) *networkingv1.Ingress {
+// TestSingleIgnores: a write of what is ignored is not told. Get has the newest status all the same.
+func TestSingleIgnores(t *testing.T) {
+	typed := func(host, status string) k8swatch.Object {
 		i := ingress("shop", "main", host)
-		i.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: ip}}
+		i.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: status}}
+		i.Annotations = map[string]string{"noise": status}
 		return i
 	}
-	for _, include := range []bool{false, true} {
-		t.Run(fmt.Sprintf("IncludeStatus=%v", include), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource(withStatus("a.test", "192.0.2.1"))
-				rec := &told[*networkingv1.Ingress]{text: func(i *networkingv1.Ingress) string { return i.Spec.Rules[0].Host }}
-				s := mustSingle(t, src, ingresses, &k8swatch.SingleOptions[*networkingv1.Ingress]{OnChange: rec.onChange, IncludeStatus: include})
-				start(t, s)
-				rec.expect(t, "initially created a.test")
-				src.Apply(withStatus("a.test", "192.0.2.2"))
-				if include {
-					rec.expect(t, "changed a.test")
-				} else {
-					rec.expect(t)
-				}
-				if got, _ := s.Get(); got.Status.LoadBalancer.Ingress[0].IP != "192.0.2.2" {
-					t.Errorf("Get returns an old status: %v", got.Status)
-				}
-				src.Apply(withStatus("b.test", "192.0.2.2"))
-				rec.expect(t, "changed b.test")
-				labelled := withStatus("b.test", "192.0.2.2")
-				labelled.Labels = map[string]string{"a": "b"}
-				src.Apply(labelled)
-				rec.expect(t, "changed b.test")
-			})
-		})
-	}
-}
-
-// TestSingleUnstructured: a custom resource, its status and an ignored field.
-func TestSingleUnstructured(t *testing.T) {
-	route := func(host, status string) *unstructured.Unstructured {
+	untyped := func(host, status string) k8swatch.Object {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "example.com/v1", "kind": "Route", "metadata": map[string]any{"namespace": "shop", "name": "main"},
 			"spec": map[string]any{"host": host, "noise": status}, "status": map[string]any{"state": status},
 		}}
 	}
-	synctest.Test(t, func(t *testing.T) {
-		src := k8swatchtest.NewSource(route("a.test", "new"))
-		rec := &told[*unstructured.Unstructured]{text: func(u *unstructured.Unstructured) string {
-			host, _, _ := unstructured.NestedString(u.Object, "spec", "host")
-			return host
-		}}
-		s := mustSingle(t, src, routes, &k8swatch.SingleOptions[*unstructured.Unstructured]{
-			OnChange: rec.onChange, IgnoreFields: []string{"spec.noise"}, NoWatchList: true,
-		})
-		start(t, s)
-		rec.expect(t, "initially created a.test")
-		src.Apply(route("a.test", "ready"))
-		rec.expect(t)
-		src.Apply(route("b.test", "ready"))
-		rec.expect(t, "changed b.test")
-		if got, _ := s.Get(); got.Object["status"].(map[string]any)["state"] != "ready" {
-			t.Errorf("Get: %v", got)
-		}
-	})
-}
-
-func TestNewSingleRefuses(t *testing.T) {
-	src := k8swatchtest.NewSource()
-	_, noName := k8swatch.NewSingle[*corev1.Secret](src, secrets, "shop", "", nil)
-	_, wrongType := k8swatch.NewSingle[*corev1.ConfigMap](src, secrets, "shop", "main", nil)
-	_, notTyped := k8swatch.NewSingle[*corev1.ConfigMap](src, routes, "shop", "main", nil)
-	_, badPath := k8swatch.NewSingle(src, secrets, "shop", "main", &k8swatch.SingleOptions[k8swatch.Object]{IgnoreFields: []string{"spec"}})
-	for _, tt := range []struct {
-		err  error
-		want string
+	type options = k8swatch.SingleOptions[k8swatch.Object]
+	for name, tt := range map[string]struct {
+		gvr  schema.GroupVersionResource
+		make func(host, status string) k8swatch.Object
+		opts options
+		told bool // of a status
 	}{
-		{noName, "needs the name"},
-		{wrongType, "its objects are *v1.Secret, not *v1.ConfigMap"},
-		{notTyped, "its objects are *unstructured.Unstructured, not *v1.ConfigMap"},
-		{badPath, `no field "spec"`},
+		"status":             {ingresses, typed, options{IgnoreFields: []string{"metadata.annotations"}}, false},
+		"status as well":     {ingresses, typed, options{IncludeStatus: true}, true},
+		"field and status":   {ingresses, typed, options{IncludeStatus: true, IgnoreFields: []string{"metadata.annotations", "status"}}, false},
+		"of an unstructured": {routes, untyped, options{IgnoreFields: []string{"spec.noise"}, NoWatchList: true}, false},
 	} {
-		var option *k8swatch.OptionError
-		if !errors.As(tt.err, &option) || !strings.Contains(tt.err.Error(), tt.want) {
-			t.Errorf("got %v, want %q", tt.err, tt.want)
-		}
+		bubble(t, name, func(t *testing.T) {
+			src := k8swatchtest.NewSource(tt.make("a.test", "192.0.2.1"))
+			text := func(o k8swatch.Object) string {
+				data, err := json.Marshal(o)
+				require.NoError(t, err)
+				return string(data)
+			}
+			rec := &told[k8swatch.Object]{text: func(o k8swatch.Object) string { return regexp.MustCompile(`[ab]\.test`).FindString(text(o)) }}
+			tt.opts.OnChange = rec.onChange
+			s := mustSingle(t, src, tt.gvr, &tt.opts)
+			start(t, s)
+			rec.expect(t, "initially created a.test")
+			src.Apply(tt.make("a.test", "192.0.2.2"))
+			if tt.told {
+				rec.expect(t, "changed a.test")
+			} else {
+				rec.expect(t)
+			}
+			if got, _ := s.Get(); name != "field and status" {
+				require.Contains(t, text(got), "192.0.2.2")
+			}
+			src.Apply(tt.make("b.test", "192.0.2.2"))
+			rec.expect(t, "changed b.test")
+			labelled := tt.make("b.test", "192.0.2.2")
+			labelled.SetLabels(map[string]string{"a": "b"})
+			src.Apply(labelled)
+			rec.expect(t, "changed b.test")
+		})
 	}
 }
 

@@ -195,13 +195,9 @@ func (m *modelStore) run(t *testing.T, r *rand.Rand) {
 			model = next
 			_ = in.Replace(list, "")
 		}
-		if got := [3]int{total.Created, total.Modified, total.Deleted}; got != [3]int{want.Created, want.Modified, want.Deleted} {
-			t.Fatalf("counted %v, want %+v", got, want)
-		}
+		require.Equal(t, [3]int{want.Created, want.Modified, want.Deleted}, [3]int{total.Created, total.Modified, total.Deleted}, "counted")
 		snap := in.now()
-		if (want.Total() == 0) != (snap.Revision() == before.Revision()) {
-			t.Fatalf("%d changes: revision %d -> %d", want.Total(), before.Revision(), snap.Revision())
-		}
+		require.Equal(t, (snap.Revision() == before.Revision()), (want.Total() == 0))
 		m.compare(t, snap, model, hosts)
 		if len(snapshots) > 0 {
 			m.compareChanged(t, snapshots[r.IntN(len(snapshots))].snap, snap, hosts)
@@ -210,9 +206,7 @@ func (m *modelStore) run(t *testing.T, r *rand.Rand) {
 		snapshots = append(snapshots, kept{snap, m.dump(snap, hosts)})
 	}
 	for _, k := range snapshots {
-		if m.dump(k.snap, hosts) != k.text {
-			t.Fatalf("the snapshot at %d changed", k.snap.Revision())
-		}
+		require.Equal(t, k.text, m.dump(k.snap, hosts), "the snapshot at %d changed", k.snap.Revision())
 	}
 }
 
@@ -275,21 +269,16 @@ func (m *modelStore) compare(t *testing.T, s *Snapshot, model map[string]*networ
 			}
 		}
 		got := ids(s.Get(keys...))
-		if !slices.Equal(got, want) {
-			t.Fatalf("Get(%q) = %q, want %q", keys, got, want)
-		}
+		require.True(t, slices.Equal(got, want), "Get(%q) = %q, want %q", keys, got, want)
 		first := s.GetSingle(keys...)
-		if (first == nil) != (len(want) == 0) || (first != nil && id(first) != want[0]) {
-			t.Fatalf("GetSingle(%q) = %v, want the first of %q", keys, first, want)
-		}
+		require.Equal(t, (len(want) == 0), (first == nil), "GetSingle(%q)", keys)
+		require.False(t, first != nil && id(first) != want[0], "GetSingle(%q) = %v, want the first of %q", keys, first, want)
 		if s.typ == reflect.TypeFor[*networkingv1.Ingress]() {
 			r := Read[*networkingv1.Ingress](s)
 			if got := ids(r.Get(keys...)); !slices.Equal(got, want) {
 				t.Fatalf("Read.Get(%q) = %q, want %q", keys, got, want)
 			}
-			if one := r.GetSingle(keys...); (one == nil) != (len(want) == 0) {
-				t.Fatalf("Read.GetSingle(%q) does not agree with Get", keys)
-			}
+			require.Equal(t, (len(want) == 0), (r.GetSingle(keys...) == nil), "Read.GetSingle(%q) does not agree with Get", keys)
 		}
 	}
 	if got := ids(s.List()); !slices.Equal(got, all) || s.Len() != len(all) {
@@ -300,9 +289,7 @@ func (m *modelStore) compare(t *testing.T, s *Snapshot, model map[string]*networ
 			t.Fatalf("ByName(%s) = %v", k, o)
 		}
 	}
-	if s.ByName("ns0", "missing") != nil {
-		t.Fatal("ByName finds what is not there")
-	}
+	require.Nil(t, s.ByName("ns0", "missing"), "ByName finds what is not there")
 }
 
 // compareChanged asks for every key and prefix: those that ChangedSince does not tell have the
@@ -310,9 +297,7 @@ func (m *modelStore) compare(t *testing.T, s *Snapshot, model map[string]*networ
 func (m *modelStore) compareChanged(t *testing.T, before, now *Snapshot, hosts []string) {
 	t.Helper()
 	changed, known := now.ChangedSince(before)
-	if !known {
-		t.Fatalf("not known from %d to %d", before.Revision(), now.Revision())
-	}
+	require.True(t, known, "not known from %d to %d", before.Revision(), now.Revision())
 	for _, keys := range m.asks(hosts) {
 		told := slices.ContainsFunc(changed, func(key []string) bool { return len(key) >= len(keys) && slices.Equal(key[:len(keys)], keys) })
 		if was, is := ids(before.Get(keys...)), ids(now.Get(keys...)); !told && !slices.Equal(was, is) {

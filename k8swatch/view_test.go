@@ -38,8 +38,7 @@ func labelled(name, app string) *corev1.Service {
 // TestView: a view has other objects in place of some, under the keys that these have.
 func TestView(t *testing.T) {
 	src := k8swatchtest.NewSource(labelled("a", "x"), labelled("b", "x"), labelled("c", "x"), labelled("d", "y"))
-	w, err := k8swatch.New(src, services, &k8swatch.Options{IndexBy: []string{"metadata.labels.app"}})
-	require.NoError(t, err)
+	w := mustNew(t, src, services, &k8swatch.Options{IndexBy: []string{"metadata.labels.app"}})
 	view := viewOf(t, src, w)
 	names := func(keys ...string) (text string) {
 		for _, s := range k8swatch.Read[*corev1.Service](view.Snapshot().Of(w)).Get(keys...) {
@@ -81,8 +80,7 @@ func TestViewOfUntypedObjects(t *testing.T) {
 	for _, group := range []string{"one.test", "two.test"} {
 		gvr := services
 		gvr.Group, gvr.Version, gvr.Resource = group, "v1", "sites"
-		w, err := k8swatch.New(src, gvr, nil)
-		require.NoError(t, err)
+		w := mustNew(t, src, gvr, nil)
 		watchers = append(watchers, w)
 	}
 	view := viewOf(t, src, watchers...)

@@ -13,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -23,35 +21,9 @@ import (
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func TestNewRefuses(t *testing.T) {
-	tests := []struct {
-		name string
-		opts k8swatch.Options
-		want string
-	}{
-		{"unfinished filter in an index path", k8swatch.Options{IndexBy: []string{"spec.rules[?(@.host.host"}}, "use .field"},
-		{"misspelt field in an index path", k8swatch.Options{IndexBy: []string{"spec.rulez"}}, `no field "rulez"`},
-		{"misspelt ignored field", k8swatch.Options{IgnoreFields: []string{"metadata.managedfields"}}, `no field "managedfields"`},
-		{"a name ignored", k8swatch.Options{IgnoreFields: []string{"{.metadata.name}"}}, "the watcher needs this field"},
-		{"label selector", k8swatch.Options{LabelSelector: "a=b=c"}, "LabelSelector"},
-		{"field selector", k8swatch.Options{FieldSelector: "x"}, "FieldSelector"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := k8swatch.New(k8swatchtest.NewSource(), ingresses, &tt.opts)
-			var option *k8swatch.OptionError
-			if !errors.As(err, &option) || !strings.Contains(err.Error(), tt.want) || option.Resource != ingresses {
-				t.Fatalf("got %v, want an OptionError with %q", err, tt.want)
-			}
-		})
-	}
-}
-
 func TestWatchTyped(t *testing.T) {
 	src := k8swatchtest.NewSource(ingress("shop", "b", "b.test"), ingress("shop", "a", "a.test", "b.test"), ingress("blog", "z"))
-	w := mustNew(t, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}})
-	start(t, w)
-	synced(t, w, 3)
+	w := watching(t, src, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}}, 3)
 
 	before := w.Snapshot()
 	r := k8swatch.Read[*networkingv1.Ingress](before)
@@ -66,68 +38,21 @@ func TestWatchTyped(t *testing.T) {
 		{[]string{"c.test"}, ""},
 		{[]string{"a.test", "too", "many"}, ""},
 	} {
-		if got := names(r.Get(tt.keys...)); got != tt.want {
-			t.Errorf("Get(%q) = %q, want %q", tt.keys, got, tt.want)
-		}
+		require.Equal(t, tt.want, names(r.Get(tt.keys...)), "Get(%q)", tt.keys)
 	}
-	if got := r.GetSingle("c.test"); got != nil {
-		t.Errorf("GetSingle of nothing = %v", got)
-	}
-	if kind := r.GetSingle("a.test").Kind; kind != "Ingress" {
-		t.Errorf("Kind = %q", kind)
-	}
+	require.Nil(t, r.GetSingle("c.test"), "GetSingle of nothing")
+	require.Equal(t, "Ingress", r.GetSingle("a.test").Kind)
 
 	// The object moves from one key to another, alone.
 	src.Apply(ingress("shop", "a", "c.test"))
 	eventually(t, "the move is stored", func() bool { return w.Snapshot().GetSingle("c.test") != nil })
 	after := k8swatch.Read[*networkingv1.Ingress](w.Snapshot())
-	if got := names(after.Get("b.test")); got != "shop/b " {
-		t.Errorf("b.test after the move: %q", got)
-	}
-	if got := names(r.Get("b.test")); got != "shop/a shop/b " {
-		t.Errorf("the snapshot from before changed: %q", got)
-	}
+	require.Equal(t, "shop/b ", names(after.Get("b.test")), "b.test after the move")
+	require.Equal(t, "shop/a shop/b ", names(r.Get("b.test")), "the snapshot from before changed")
 	src.Delete(ingress("shop", "a"))
 	eventually(t, "the deletion is stored", func() bool { return w.Snapshot().Len() == 2 })
-	if w.Snapshot().ByName("shop", "a") != nil || w.Snapshot().Revision() != before.Revision()+2 {
-		t.Errorf("after the deletion: %v at %d", names(w.Snapshot().List()), w.Snapshot().Revision())
-	}
-}
-
-func TestWatchUnstructured(t *testing.T) {
-	route := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Route",
-		"metadata": map[string]any{"namespace": "shop", "name": "r", "managedFields": []any{}, "annotations": map[string]any{
-			"kubectl.kubernetes.io/last-applied-configuration": "{}", "keep": "me"}},
-		"spec":   map[string]any{"host": "r.test"},
-		"status": map[string]any{"big": "thing"},
-	}}
-	w := mustNew(t, k8swatchtest.NewSource(route), routes, &k8swatch.Options{IndexBy: []string{"spec.host"}, IgnoreFields: []string{"status"}})
-	start(t, w)
-	synced(t, w, 1)
-	got := k8swatch.Read[*unstructured.Unstructured](w.Snapshot()).GetSingle("r.test")
-	if got == nil || got.Object["status"] != nil || got.GetManagedFields() != nil || len(got.GetAnnotations()) != 1 {
-		t.Fatalf("stored %v", got)
-	}
-	if route.Object["status"] == nil {
-		t.Error("the caller's object was trimmed")
-	}
-}
-
-func TestTrimTyped(t *testing.T) {
-	i := ingress("shop", "web")
-	i.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
-	i.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"}
-	i.Status.LoadBalancer.Ingress = []networkingv1.IngressLoadBalancerIngress{{IP: "192.0.2.1"}}
-	for _, noStream := range []bool{false, true} {
-		w := mustNew(t, k8swatchtest.NewSource(i), ingresses, &k8swatch.Options{IgnoreFields: []string{"status"}, NoWatchList: noStream})
-		start(t, w)
-		synced(t, w, 1)
-		got := k8swatch.Read[*networkingv1.Ingress](w.Snapshot()).GetSingle("shop", "web")
-		if got.ManagedFields != nil || got.Annotations != nil || got.Status.LoadBalancer.Ingress != nil {
-			t.Errorf("stored %+v", got)
-		}
-	}
+	require.Nil(t, w.Snapshot().ByName("shop", "a"), "after the deletion: %v at", names(w.Snapshot().List()))
+	require.Equal(t, before.Revision()+2, w.Snapshot().Revision(), "after the deletion: %v at", names(w.Snapshot().List()))
 }
 
 func TestSelectors(t *testing.T) {
@@ -145,11 +70,8 @@ func TestSelectors(t *testing.T) {
 		{k8swatch.Options{Namespace: "shop", FieldSelector: "metadata.name=a"}, "shop/a "},
 	} {
 		w := mustNew(t, src, ingresses, &tt.opts)
-		stop := start(t, w)
-		synced(t, w, strings.Count(tt.want, " "))
-		if got := names(w.Snapshot().List()); got != tt.want {
-			t.Errorf("%+v: %q, want %q", tt.opts, got, tt.want)
-		}
+		stop := start(t, w, strings.Count(tt.want, " "))
+		require.Equal(t, tt.want, names(w.Snapshot().List()), "%+v", tt.opts)
 		stop()
 	}
 }
@@ -215,12 +137,8 @@ func TestOnChangeDuringSync(t *testing.T) {
 		start(t, w)
 		elapse(time.Second)
 		synctest.Wait()
-		if want := (k8swatch.Changes{Created: 2, InitialSync: true, To: 1}); numbers(got) != numbers(want) {
-			t.Errorf("got %+v, want %+v", got, want)
-		}
-		if strings.Join(order, " ") != "change sync" {
-			t.Errorf("order %v", order)
-		}
+		require.Equal(t, numbers((k8swatch.Changes{Created: 2, InitialSync: true, To: 1})), numbers(got))
+		require.Equal(t, "change sync", strings.Join(order, " "))
 	})
 }
 
@@ -285,9 +203,7 @@ func TestRedelivery(t *testing.T) {
 			t.Errorf("calls %+v", calls)
 		}
 		for _, want := range []string{"not now", "neither now", "in=200ms", "in=400ms"} {
-			if !strings.Contains(log.String(), want) {
-				t.Errorf("%q is not in the log:\n%s", want, log.String())
-			}
+			require.Contains(t, log.String(), want)
 		}
 	})
 }
@@ -317,12 +233,9 @@ func TestRecreatedWhileAway(t *testing.T) {
 			elapse(10 * time.Millisecond)
 			synctest.Wait()
 		}
-		if away := time.Since(restored); away > 3*time.Second {
-			t.Errorf("noticed %s after the return", away)
-		}
-		if want := (k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2}); len(rec.all()) != 1 || numbers(rec.all()[0]) != numbers(want) {
-			t.Errorf("got %+v, want %+v", rec.all(), want)
-		}
+		require.LessOrEqual(t, time.Since(restored), 3*time.Second, "noticed")
+		require.Len(t, rec.all(), 1)
+		require.Equal(t, numbers((k8swatch.Changes{Created: 2, Modified: 1, Deleted: 2, From: 1, To: 2})), numbers(rec.all()[0]))
 		if s := w.State(); s.Phase != k8swatch.PhaseSynced || !s.StaleSince.IsZero() || s.Err != nil {
 			t.Errorf("after the return: %+v", s)
 		}
@@ -339,36 +252,35 @@ func TestForbiddenAndNotInstalled(t *testing.T) {
 		{"forbidden", func(s *k8swatchtest.Source) { s.Forbid(routes) }, func(s *k8swatchtest.Source) { s.Allow(routes) }, k8swatch.ErrForbidden, k8swatch.PhaseForbidden},
 		{"not installed", func(s *k8swatchtest.Source) { s.Uninstall(routes) }, func(s *k8swatchtest.Source) { s.Install(routes) }, k8swatch.ErrNotInstalled, k8swatch.PhaseNotInstalled},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				src := k8swatchtest.NewSource()
-				tt.begin(src)
-				w := mustNew(t, src, routes, nil)
-				start(t, w)
-				_, err := w.WaitForSync(t.Context())
-				var sync *k8swatch.SyncError
-				if !errors.As(err, &sync) || !errors.Is(err, tt.want) || sync.Resource != routes || (sync.Verb != "list" && sync.Verb != "watch") {
-					t.Fatalf("WaitForSync: %v", err)
-				}
-				if !strings.Contains(err.Error(), "routes.example.com") {
-					t.Errorf("%q does not name the resource", err)
-				}
-				if s := w.State(); s.Phase != tt.phase || s.Synced {
-					t.Errorf("state %+v", s)
-				}
-				tt.end(src)
-				elapse(2 * time.Second)
-				synctest.Wait()
-				if _, err := w.WaitForSync(t.Context()); err != nil {
-					t.Errorf("it did not go on behind the error: %v", err)
-				}
-				// Taken away while it runs: the snapshot stays, the state tells.
-				tt.begin(src)
-				elapse(5 * time.Second)
-				if s := w.State(); s.Phase != tt.phase || s.StaleSince.IsZero() {
-					t.Errorf("taken away: %+v", s)
-				}
-			})
+		bubble(t, tt.name, func(t *testing.T) {
+			src := k8swatchtest.NewSource()
+			tt.begin(src)
+			w := mustNew(t, src, routes, nil)
+			start(t, w)
+			_, err := w.WaitForSync(t.Context())
+			var sync *k8swatch.SyncError
+			if !errors.As(err, &sync) || !errors.Is(err, tt.want) || sync.Resource != routes || (sync.Verb != "list" && sync.Verb != "watch") {
+				t.Fatalf("WaitForSync: %v", err)
+			}
+			require.ErrorContains(t, err, "routes.example.com")
+			if s := w.State(); s.Phase != tt.phase || s.Synced {
+				t.Errorf("state %+v", s)
+			}
+			tt.end(src)
+			elapse(2 * time.Second)
+			synctest.Wait()
+			require.NoError(t, errOf(w.WaitForSync(t.Context())), "it did not go on behind the")
+			// Taken away while it runs: the snapshot stays, the state tells.
+			tt.begin(src)
+			elapse(5 * time.Second)
+			if s := w.State(); s.Phase != tt.phase || s.StaleSince.IsZero() {
+				t.Errorf("taken away: %+v", s)
+			}
+			// The server once said why, but now it says nothing.
+			src.Partition()
+			elapse(5 * time.Second)
+			require.Equal(t, k8swatch.PhaseStale, w.State().Phase)
+			require.ErrorIs(t, w.State().Err, k8swatch.ErrUnreachable)
 		})
 	}
 }
@@ -386,12 +298,8 @@ func TestWaitForSyncEndsWithContext(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		stop()
-		if _, err := w.WaitForSync(t.Context()); !errors.Is(err, k8swatch.ErrStopped) {
-			t.Errorf("after Run: %v", err)
-		}
-		if err := w.Run(t.Context()); !errors.Is(err, k8swatch.ErrStarted) {
-			t.Errorf("a second Run: %v", err)
-		}
+		require.ErrorIs(t, errOf(w.WaitForSync(t.Context())), k8swatch.ErrStopped, "after Run")
+		require.ErrorIs(t, w.Run(t.Context()), k8swatch.ErrStarted, "a second Run")
 	})
 }
 
@@ -403,17 +311,13 @@ func TestBookmarkEaten(t *testing.T) {
 		w := mustNew(t, src, ingresses, nil)
 		start(t, w)
 		begun := time.Now()
-		if n, err := w.WaitForSync(t.Context()); n != 1 || err != nil {
-			t.Fatalf("%d, %v", n, err)
-		}
+		synced(t, w, 1)
 		if took := time.Since(begun); took < 10*time.Second || took > 12*time.Second {
 			t.Errorf("synced after %s", took)
 		}
 		src.Apply(ingress("a", "2"))
 		synctest.Wait()
-		if w.Snapshot().Len() != 2 {
-			t.Error("the watch does not go on")
-		}
+		require.Equal(t, 2, w.Snapshot().Len(), "the watch does not go on")
 	})
 }
 
@@ -430,23 +334,18 @@ func TestForceSync(t *testing.T) {
 		start(t, w)
 		w.ForceSync() // nothing is known yet
 		elapse(time.Second)
-		if n := len(rec.all()); n != 0 || count.Load() != 0 {
-			t.Fatalf("%d calls, %d before the sync", n, count.Load())
-		}
+		require.Zero(t, len(rec.all()))
+		require.Zero(t, count.Load())
 		before := w.Snapshot()
 		w.ForceSync()
 		synctest.Wait()
 		if calls := rec.all(); len(calls) != 1 || numbers(calls[0]) != [6]int{4: 1, 5: 1} || calls[0].Snapshot.Of(w).Len() != 1 || calls[0].Snapshot.Revision() != 1 || len(calls[0].Objects)+calls[0].More != 0 {
 			t.Errorf("nothing changed: %+v", calls)
 		}
-		if w.Snapshot().Revision() != before.Revision() {
-			t.Error("a list without news made a revision")
-		}
+		require.Equal(t, before.Revision(), w.Snapshot().Revision(), "a list without news made a revision")
 		src.Apply(ingress("a", "2"))
 		elapse(time.Second)
-		if n := len(rec.all()); n != 1 {
-			t.Errorf("%d calls while they are held", n)
-		}
+		require.Equal(t, 1, len(rec.all()))
 		src.Partition() // it waits for no answer
 		w.ForceSync()
 		synctest.Wait()
@@ -456,9 +355,7 @@ func TestForceSync(t *testing.T) {
 		src.Restore()
 		src.Apply(ingress("a", "3"))
 		elapse(5 * time.Second)
-		if w.Snapshot().Len() != 3 {
-			t.Error("the watch does not go on after ForceSync")
-		}
+		require.Equal(t, 3, w.Snapshot().Len(), "the watch does not go on after ForceSync")
 	})
 }
 
@@ -488,30 +385,6 @@ func TestForceSyncOfOthers(t *testing.T) {
 		stop()
 		if len(told) != 2 || !told[0].Initial || told[1].Initial || told[1].Created || told[1].Object != told[0].Object {
 			t.Errorf("single: %+v", told)
-		}
-	})
-}
-
-// TestWatchDrops: short-lived watches lose nothing.
-func TestWatchDrops(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		src := k8swatchtest.NewSource()
-		w := mustNew(t, src, ingresses, nil)
-		start(t, w)
-		synctest.Wait()
-		for i := range 50 {
-			src.Apply(ingress("a", string(rune('a'+i%26))+string(rune('a'+i/26))))
-			if i%3 == 0 {
-				src.Drop()
-			}
-			if i%7 == 0 {
-				src.Compact()
-			}
-			elapse(300 * time.Millisecond)
-		}
-		elapse(5 * time.Second)
-		if n := w.Snapshot().Len(); n != 50 {
-			t.Errorf("%d objects of 50", n)
 		}
 	})
 }

@@ -12,11 +12,7 @@ import (
 // TestUnfinishedMacros embeds text of macros that leaves the place where the
 // values behind it are taken to stand.
 func TestUnfinishedMacros(t *testing.T) {
-	tests := []struct {
-		name, entry, template string
-		x                     any
-		want, refused         string
-	}{
+	tests := []spec{
 		{name: "open double quote", template: "{% macro M() %}retry-on \"{% end %}{{ M() }}{{ x }}\"", x: "$HOME", refused: "macro"},
 		{name: "open single quote", template: "{% macro M() %}retry-on '{% end %}{{ M() }}{{ x }}'", x: "a'b", refused: "macro"},
 		{name: "backslash", template: "{% macro M() %}retry-on \\{% end %}{{ M() }}{{ x }}", x: "#a", refused: "macro"},
@@ -30,17 +26,9 @@ func TestUnfinishedMacros(t *testing.T) {
 		{name: "nothing in a map", entry: "a.map", template: "{% macro M() %}{% end %}{{ M() }}{{ x }} v\n", x: "", refused: "take its place"},
 		{name: "part of a key", entry: "a.map", template: "{{ lower(`A`) }}{{ x }} v\n", x: "", want: "a v\n"},
 		{name: "crt-list", entry: "a.txt", template: "{% macro M() %}a b\n{% end %}{{ M() }}{{ x }} v\n", x: "#a", refused: "comment"},
-		{name: "rendered into a variable", template: "{% var p = render \"_p.cfg\" %}{{ p }}{{ x }}\"", x: "$a", refused: "macro"},
+		{name: "rendered into a variable", template: "{% var p = render \"_p.cfg\" %}{{ p }}{{ x }}\"", more: []string{"_p.cfg", "retry-on \""}, x: "$a", refused: "macro"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if tt.entry == "" {
-				tt.entry = "haproxy.cfg"
-			}
-			got, err := render(t, tt.x, tt.entry, tt.template, "_p.cfg", "retry-on \"")
-			check(t, got, err, tt.want, tt.refused)
-		})
-	}
+	checkSpecs(t, tests)
 }
 
 // TestNamesOfVariables has a value where HAProxy reads the name of an
@@ -63,19 +51,14 @@ func TestNamesOfVariables(t *testing.T) {
 // TestLongLineOfMap: HAProxy reads a map by pieces of tune.bufsize, 16384 bytes
 // unless set otherwise, and takes each for a line.
 func TestLongLineOfMap(t *testing.T) {
-	e, err := templating.Compile(files("a.map", "{{ x }} v\n"), &templating.Options{Vars: map[string]any{"x": ""}})
-	require.NoError(t, err)
+	e := compile(t, files("a.map", "{{ x }} v\n"), &templating.Options{Vars: map[string]any{"x": ""}})
 	long := strings.Repeat("a", 16380) // with " v\n" 16383 bytes: what fits
 	for _, tt := range []struct {
 		x  string
 		ok bool
 	}{{long, true}, {long + "a", false}} {
-		if _, err := e.Render(t.Context(), "a.map", map[string]any{"x": tt.x}); (err == nil) != tt.ok {
-			t.Errorf("%d bytes: %v", len(tt.x), err)
-		}
-		if _, err := e.RenderEach(t.Context(), "a.map", "x", []any{"b", tt.x}, map[string]any{}); (err == nil) != tt.ok {
-			t.Errorf("each, %d bytes: %v", len(tt.x), err)
-		}
+		require.Equal(t, tt.ok, errOf(e.Render(t.Context(), "a.map", map[string]any{"x": tt.x})) == nil, "%d bytes", len(tt.x))
+		require.Equal(t, tt.ok, errOf(e.RenderEach(t.Context(), "a.map", "x", []any{"b", tt.x}, map[string]any{})) == nil, "each, %d bytes", len(tt.x))
 	}
 }
 
@@ -95,10 +78,9 @@ func TestRenderEachIsRender(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			type pair struct{ N int }
-			e, err := templating.Compile(files("a.cfg", template, "_r.cfg", "{% n++ %}",
+			e := compile(t, files("a.cfg", template, "_r.cfg", "{% n++ %}",
 				"_m.cfg", "{% var count = 0 %}{% macro Next() %}{% count++ %}{{ count }}{% end %}"),
 				&templating.Options{Vars: map[string]any{"x": "", "n": 0, "s": pair{}}})
-			require.NoError(t, err)
 			vars := map[string]any{"n": 0, "s": pair{}}
 			got, err := e.RenderEach(t.Context(), "a.cfg", "x", []any{"a", "b", "c"}, vars)
 			require.NoError(t, err)
@@ -113,8 +95,7 @@ func TestRenderEachIsRender(t *testing.T) {
 }
 
 func TestRenderEachWithoutOtherVariables(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{{ x }}"), &templating.Options{Vars: map[string]any{"x": ""}})
-	require.NoError(t, err)
+	e := compile(t, files("a.cfg", "{{ x }}"), &templating.Options{Vars: map[string]any{"x": ""}})
 	for _, items := range [][]any{{"a"}, {"a", "b"}} {
 		if got, err := e.RenderEach(t.Context(), "a.cfg", "x", items, nil); err != nil || len(got) != len(items) {
 			t.Errorf("got %q, %v", got, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/open2b/scriggo"
 	"github.com/open2b/scriggo/native"
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -49,47 +50,21 @@ const goIngresses = `{{ range $ing := .ingresses }}{{ range $rule := $ing.Spec.R
   server {{ $path.Backend.Service.Name }} {{ $path.Backend.Service.Name }}.{{ $ing.Namespace }}:{{ $path.Backend.Service.Port.Number }} check
 {{ end }}{{ end }}{{ end }}`
 
-// BenchmarkIngresses renders 10,000 typed Ingresses with escaping, and the
-// same with text/template, which does not escape.
-func BenchmarkIngresses(b *testing.B) {
-	list := ingresses(brief(10_000))
-	b.Run("templating", func(b *testing.B) {
-		e, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{
-			Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			out, err := e.Render(b.Context(), "haproxy.cfg", map[string]any{"ingresses": list})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.SetBytes(int64(len(out)))
-		}
-	})
-	b.Run("text/template", func(b *testing.B) {
-		tpl, err := template.New("").Parse(goIngresses)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportAllocs()
-		for b.Loop() {
-			var out bytes.Buffer
-			if err := tpl.Execute(&out, map[string]any{"ingresses": list}); err != nil {
-				b.Fatal(err)
-			}
-			b.SetBytes(int64(out.Len()))
-		}
-	})
-}
-
-// BenchmarkRender10k is the figure for the cost of escaping: the same render by
+// BenchmarkRender10k renders 10,000 typed Ingresses: with escaping, with a source map too, by
 // Scriggo alone, which writes every value as it is, and by text/template.
 func BenchmarkRender10k(b *testing.B) {
-	list := ingresses(brief(10_000))
-	vars := map[string]any{"ingresses": list}
-	measure := func(name string, render func() error) {
+	vars := map[string]any{"ingresses": ingresses(brief(10_000))}
+	engine := compile(b, files("haproxy.cfg", scriggoIngresses), &templating.Options{Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
+	unescaped, err := scriggo.BuildTemplate(files("haproxy.txt", scriggoIngresses), "haproxy.txt",
+		&scriggo.BuildOptions{Globals: native.Declarations{"ingresses": (*[]*networkingv1.Ingress)(nil)}})
+	require.NoError(b, err)
+	tpl := template.Must(template.New("").Parse(goIngresses))
+	for name, render := range map[string]func() error{
+		"escaped":       func() error { _, err := engine.Render(b.Context(), "haproxy.cfg", vars); return err },
+		"traced":        func() error { _, err := engine.RenderTraced(b.Context(), "haproxy.cfg", vars); return err },
+		"unescaped":     func() error { return unescaped.Run(new(bytes.Buffer), vars, nil) },
+		"text/template": func() error { return tpl.Execute(new(bytes.Buffer), vars) },
+	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
@@ -99,26 +74,4 @@ func BenchmarkRender10k(b *testing.B) {
 			}
 		})
 	}
-	escaped, err := templating.Compile(files("haproxy.cfg", scriggoIngresses), &templating.Options{Vars: map[string]any{"ingresses": []*networkingv1.Ingress(nil)}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	measure("escaped", func() error {
-		_, err := escaped.Render(b.Context(), "haproxy.cfg", vars)
-		return err
-	})
-	unescaped, err := scriggo.BuildTemplate(files("haproxy.txt", scriggoIngresses), "haproxy.txt",
-		&scriggo.BuildOptions{Globals: native.Declarations{"ingresses": (*[]*networkingv1.Ingress)(nil)}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	measure("unescaped", func() error {
-		var out bytes.Buffer
-		return unescaped.Run(&out, vars, nil)
-	})
-	tpl := template.Must(template.New("").Parse(goIngresses))
-	measure("text/template", func() error {
-		var out bytes.Buffer
-		return tpl.Execute(&out, vars)
-	})
 }

@@ -66,16 +66,13 @@ func TestCVEs(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.cve, func(t *testing.T) {
-			e, err := templating.Compile(files(tt.entry, tt.template), &templating.Options{Vars: map[string]any{"x": ""}})
-			require.NoError(t, err)
+			e := compile(t, files(tt.entry, tt.template), &templating.Options{Vars: map[string]any{"x": ""}})
 			for _, x := range tt.values {
 				out, err := e.Render(t.Context(), tt.entry, map[string]any{"x": x})
 				if err != nil {
 					continue
 				}
-				if tt.allRefused {
-					t.Errorf("%s: %q makes\n%s", tt.what, x, out)
-				}
+				require.False(t, tt.allRefused, "%s: %q makes\n%s", tt.what, x, out)
 				sameStructure(t, tt.what, strings.ReplaceAll(tt.template, "{{ x }}", "x"), out)
 			}
 		})
@@ -87,17 +84,14 @@ func TestCVEs(t *testing.T) {
 func sameStructure(t *testing.T, what, want, got string) {
 	t.Helper()
 	wantLines, gotLines := strings.Split(want, "\n"), strings.Split(got, "\n")
-	if len(wantLines) != len(gotLines) || len(haproxycfg.Split(want)) != len(haproxycfg.Split(got)) {
-		t.Fatalf("%s: another structure:\n%s", what, got)
-	}
+	require.Len(t, wantLines, len(gotLines), "%s: another structure:\n", what)
+	require.Len(t, haproxycfg.Split(want), len(haproxycfg.Split(got)), "%s: another structure:\n", what)
 	for i := range wantLines {
 		w, _ := haproxycfg.Fields(wantLines[i])
 		g, err := haproxycfg.Fields(gotLines[i])
 		if err != nil || len(w) != len(g) || len(w) > 0 && w[0] != g[0] {
 			t.Fatalf("%s: %q became %q, %v", what, w, g, err)
 		}
-		if strings.Contains(strings.ReplaceAll(gotLines[i], "%%", ""), "%[") {
-			t.Fatalf("%s: an expression in %q", what, gotLines[i])
-		}
+		require.NotContains(t, strings.ReplaceAll(gotLines[i], "%%", ""), "%[", "%s: an expression", what)
 	}
 }

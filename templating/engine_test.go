@@ -1,6 +1,7 @@
 package templating_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,17 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// compile compiles what is right.
+func compile(t testing.TB, fsys fs.FS, opts *templating.Options) *templating.Engine {
+	t.Helper()
+	e, err := templating.Compile(fsys, opts)
+	require.NoError(t, err)
+	return e
+}
+
+// errOf is the error of a call of which nothing else matters.
+func errOf[T any](_ T, err error) error { return err }
 
 func files(pairs ...string) fstest.MapFS {
 	fsys := fstest.MapFS{}
@@ -49,9 +61,7 @@ func checkTraced(t *testing.T, e *templating.Engine, entry string, vars map[stri
 	traced, err := e.RenderTraced(t.Context(), entry, vars)
 	switch {
 	case wantErr != nil:
-		if err == nil && len(traced.Refused) == 0 {
-			t.Errorf("traced: %q instead of %v", traced.Text, wantErr)
-		}
+		require.False(t, err == nil && len(traced.Refused) == 0, "traced: %q instead of %v", traced.Text, wantErr)
 	case err != nil || len(traced.Refused) > 0 || traced.Text != want:
 		t.Errorf("traced: %q, %v, %v\ninstead of %q", traced.Text, err, traced.Refused, want)
 	case want != "" && traced.Origin(1).File == "":
@@ -59,14 +69,27 @@ func checkTraced(t *testing.T, e *templating.Engine, entry string, vars map[stri
 	}
 }
 
+// spec is what becomes of a template with x, in a haproxy.cfg where no other entry is named.
+type spec struct {
+	name, entry, template string
+	x                     any
+	more                  []string // files
+	want, refused         string   // part of the error
+}
+
+func checkSpecs(t *testing.T, specs []spec) {
+	t.Helper()
+	for _, r := range specs {
+		t.Run(r.name, func(t *testing.T) {
+			got, err := render(t, r.x, append([]string{cmp.Or(r.entry, "haproxy.cfg"), r.template}, r.more...)...)
+			check(t, got, err, r.want, r.refused)
+		})
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	hostile := `a b"c'd\e$f#g`
-	tests := []struct {
-		name, template string
-		x              any
-		want           string
-		refused        string // part of the error
-	}{
+	tests := []spec{
 		{name: "argument", template: "retry-on {{ x }} y", x: hostile, want: `retry-on a\ b\"c\'d\\e$f\#g y`},
 		{name: "part of an argument", template: "retry-on a-{{ x }}-b", x: hostile, want: `retry-on a-a\ b\"c\'d\\e$f\#g-b`},
 		{name: "double quotes", template: `retry-on "{{ x }}" y`, x: hostile, want: `retry-on "a b\"c'd\\e\$f#g" y`},
@@ -110,12 +133,7 @@ func TestPlaces(t *testing.T) {
 		{name: "raw block", template: "retry-on {% raw %}{{ raw(x) }}{% end raw %} {{ x }}", x: "a b", want: `retry-on {{ raw(x) }} a\ b`},
 		{name: "conversion", template: "{{ json(`a`) }}", refused: "raw(...)"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := render(t, tt.x, "haproxy.cfg", tt.template)
-			check(t, got, err, tt.want, tt.refused)
-		})
-	}
+	checkSpecs(t, tests)
 }
 
 func check(t *testing.T, got string, err error, want, refused string) {
@@ -123,20 +141,15 @@ func check(t *testing.T, got string, err error, want, refused string) {
 	var e *templating.Error
 	switch {
 	case refused == "":
-		if err != nil || got != want {
-			t.Errorf("got %q, %v\nwant %q", got, err, want)
-		}
+		require.NoError(t, err)
+		require.Equal(t, want, got)
 	case !errors.As(err, &e) || !strings.Contains(e.Message, refused) || e.Line == 0 || e.Column == 0:
 		t.Errorf("got %q, %v, want an error with %q and a position", got, err, refused)
 	}
 }
 
 func TestOtherKinds(t *testing.T) {
-	tests := []struct {
-		name, entry, template string
-		x                     any
-		want, refused         string
-	}{
+	tests := []spec{
 		{name: "key", entry: "a.map", template: "{{ x }} v\n", x: `a"b'c\d$#`, want: "a\"b'c\\d$# v\n"},
 		{name: "white space in a key", entry: "a.map", template: "{{ x }} v\n", x: "a b", refused: "ends the key"},
 		{name: "white space later in a key", entry: "a.map", template: "x{{ x }} v\n", x: "a b", refused: "ends the key"},
@@ -156,22 +169,13 @@ func TestOtherKinds(t *testing.T) {
 		{name: "plain", entry: "503.http", template: "It's \"{{ x }}\"\r\n", x: `a b"`, want: "It's \"a b\"\"\r\n"},
 		{name: "plain with a line feed", entry: "503.http", template: "{{ x }}", x: "a\nb", refused: "control character"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := render(t, tt.x, tt.entry, tt.template)
-			check(t, got, err, tt.want, tt.refused)
-		})
-	}
+	checkSpecs(t, tests)
 }
 
 func TestMacrosAndFiles(t *testing.T) {
 	const macros = `{% macro Server(name any) %}  retry-on {{ name }}
 {% end macro %}{% macro Name(name any) %}{{ name }}{% end macro %}`
-	tests := []struct {
-		name, template string
-		more           []string
-		want, refused  string
-	}{
+	tests := []spec{
 		{name: "macro", template: macros + "{{ Server(x) }}", want: "  retry-on a\\ \\\"b\n"},
 		{name: "macro in a variable", template: macros + "{% var s = Server(x) %}{{ s }}{{ s }}", want: "  retry-on a\\ \\\"b\n  retry-on a\\ \\\"b\n"},
 		{name: "macro in a macro", template: macros + "{% macro Two(x any) %}{{ Server(x) }}{{ Server(1) }}{% end macro %}{{ Two(x) }}", want: "  retry-on a\\ \\\"b\n  retry-on 1\n"},
@@ -206,12 +210,10 @@ func TestMacrosAndFiles(t *testing.T) {
 		{name: "endless recursion of imported macros", template: `{% import "r.cfg" %}{{ A() }}`, more: []string{"r.cfg", "{% macro A() %}{{ B() }}{% end macro %}{% macro B() %}{{ A() }}{% end macro %}"}, refused: "deep"},
 		{name: "return in a macro", template: "{% macro A(n int) %}a{% if n == 0 %}{% return %}{% end %}b{% end macro %}{{ A(0) }}{{ A(1) }}", want: "aab"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := render(t, `a "b`, append([]string{"haproxy.cfg", tt.template}, tt.more...)...)
-			check(t, got, err, tt.want, tt.refused)
-		})
+	for i := range tests {
+		tests[i].x = `a "b`
 	}
+	checkSpecs(t, tests)
 }
 
 // TestVariablesInMacros reads a variable of the host in macros and nowhere
@@ -238,12 +240,11 @@ func TestVariablesInMacros(t *testing.T) {
 		"{% macro A() %}{{ fixed[0] }}{% end %}{{ A() }}",
 	} {
 		t.Run(template, func(t *testing.T) {
-			e, err := templating.Compile(files("a.cfg", template,
+			e := compile(t, files("a.cfg", template,
 				"m.cfg", "{% macro M() %}{{ n }}{% end %}{% macro F() %}{% var f = func() int { return n } %}{{ f() }}{% end %}{% macro U() %}{% show itea; using %}{{ n }}{% end using %}{% end %}",
 				"b.cfg", "{{ Body() }}", "c.cfg", "{% macro A() %}{{ n }}{% end %}{{ A() }}{{ Body() }}",
 				"p.cfg", "{{ n }}", "q.cfg", "{% macro Q() %}{{ n }}{% end %}{{ Q() }}"), &templating.Options{
 				Entries: []string{"a.cfg"}, Vars: map[string]any{"n": 0}, Globals: map[string]any{"fixed": []int{7}}})
-			require.NoError(t, err)
 			if out, err := e.Render(t.Context(), "a.cfg", map[string]any{"n": 7}); err != nil || out != "7" {
 				t.Errorf("got %q, %v", out, err)
 			}
@@ -293,18 +294,12 @@ func TestPositions(t *testing.T) {
 				return e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": 1, "hosts": []host{{}}, "nilHost": nilHost, "obj": obj})
 			}()
 			var e *templating.Error
-			if !errors.As(err, &e) {
-				t.Fatalf("got %v", err)
-			}
+			require.ErrorAs(t, err, &e)
 			if e.File != tt.file || e.Line != tt.line || tt.column > 0 && e.Column != tt.column || !strings.Contains(e.Message, tt.message) {
 				t.Errorf("got %s:%d:%d: %s\nwant %s:%d:%d: %s", e.File, e.Line, e.Column, e.Message, tt.file, tt.line, tt.column, tt.message)
 			}
-			if want := strings.Split(string(fsys[tt.file].Data), "\n")[tt.line-1]; e.Text != want {
-				t.Errorf("text %q, want %q", e.Text, want)
-			}
-			if strings.Contains(tt.message, "EOF-like") && !errors.Is(err, errWrong) {
-				t.Error("the cause is lost")
-			}
+			require.Equal(t, strings.Split(string(fsys[tt.file].Data), "\n")[tt.line-1], e.Text)
+			require.False(t, strings.Contains(tt.message, "EOF-like") && !errors.Is(err, errWrong), "the cause is lost")
 		})
 	}
 }
@@ -318,23 +313,15 @@ func (h *host) Title() string { return strings.ToUpper(h.Name) }
 func TestCompileReportsAllEntries(t *testing.T) {
 	_, err := templating.Compile(files("a.cfg", "{{ x }}", "b.map", "ok", "c.cfg", "{% if %}", "sub/d.cfg", "\"\\{{ 1 }}\n'\\{{ 2 }}'", "_e.cfg", "{{ y }}"), nil)
 	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		t.Fatalf("got %v", err)
-	}
+	require.True(t, ok, "got %v", err)
 	var got []string
 	for _, err := range joined.Unwrap() {
 		var e *templating.Error
-		if !errors.As(err, &e) {
-			t.Fatalf("%v is no *Error", err)
-		}
+		require.ErrorAs(t, err, &e)
 		got = append(got, fmt.Sprintf("%s:%d", e.File, e.Line))
 	}
-	if want := "a.cfg:1 c.cfg:1 sub/d.cfg:1"; strings.Join(got, " ") != want {
-		t.Errorf("got %v, want %s\n%v", got, want, err)
-	}
-	if _, err := templating.Compile(files("a.cfg", ""), &templating.Options{Entries: []string{"b.cfg"}}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing entry: %v", err)
-	}
+	require.Equal(t, "a.cfg:1 c.cfg:1 sub/d.cfg:1", strings.Join(got, " "))
+	require.ErrorIs(t, errOf(templating.Compile(files("a.cfg", ""), &templating.Options{Entries: []string{"b.cfg"}})), fs.ErrNotExist, "missing entry")
 }
 
 func TestOptions(t *testing.T) {
@@ -351,20 +338,15 @@ func TestOptions(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := templating.Compile(files("a.cfg", ""), &tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("got %v, want %s", err, tt.want)
-			}
+			require.ErrorContains(t, errOf(templating.Compile(files("a.cfg", ""), &tt.opts)), tt.want)
 		})
 	}
-	if _, err := templating.Compile(nil, nil); err == nil {
-		t.Error("no file system: no error")
-	}
+	require.Error(t, errOf(templating.Compile(nil, nil)), "no file system: no error")
 }
 
 func TestVariables(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{{ n }} {{ s }} {{ any }}"), &templating.Options{
+	e := compile(t, files("a.cfg", "{{ n }} {{ s }} {{ any }}"), &templating.Options{
 		Vars: map[string]any{"n": 0, "s": (*string)(nil), "any": (*fmt.Stringer)(nil)}})
-	require.NoError(t, err)
 	s := "b"
 	tests := []struct {
 		name string

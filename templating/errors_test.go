@@ -79,30 +79,26 @@ func TestErrorsHaveOwners(t *testing.T) {
 			if tt.entry == "" {
 				tt.entry = "a.cfg"
 			}
-			e, err := templating.Compile(files(tt.entry, tt.template, "_p.cfg", "\n{{ `\t` }}"), &templating.Options{
+			e := compile(t, files(tt.entry, tt.template, "_p.cfg", "\n{{ `\t` }}"), &templating.Options{
 				Globals: functions, MaxOutput: 1 << 16,
 				Vars: map[string]any{"ings": []*networkingv1.Ingress(nil), "sites": []*hostSite(nil), "nilText": (*string)(nil),
 					"ing": (*networkingv1.Ingress)(nil), "n": 0}})
-			require.NoError(t, err)
 			a, b := ingress("a"), ingress("b")
 			vars := map[string]any{"ings": []*networkingv1.Ingress{a, b}, "sites": []*hostSite{{"x", []any{a, b}}}, "nilText": (*string)(nil),
 				"ing": (*networkingv1.Ingress)(nil), "n": 0}
 			if strings.Contains(tt.template, "ing.Name)") && !strings.Contains(tt.template, ", ing :=") {
 				vars["ing"] = a
 			}
+			var err error
 			synctest.Test(t, func(t *testing.T) { // where no time passes, however slow the machine is
 				_, err = e.Render(t.Context(), tt.entry, vars)
 			})
-			if got := positions(err); got != tt.want {
-				t.Errorf("got %s, want %s\n%v", got, tt.want, err)
-			}
-			if err == nil || !strings.Contains(err.Error(), tt.message) || tt.is != nil && !errors.Is(err, tt.is) {
-				t.Errorf("got %v, want %q, %v", err, tt.message, tt.is)
-			}
+			require.Equal(t, tt.want, positions(err))
+			require.ErrorContains(t, err, tt.message)
+			require.False(t, tt.is != nil && !errors.Is(err, tt.is), "got %v, want %q, %v", err, tt.message, tt.is)
 			var first *templating.Error
-			if !errors.As(err, &first) || first != templating.Errors(err)[0] {
-				t.Errorf("the first error is %v", first)
-			}
+			require.ErrorAs(t, err, &first)
+			require.Same(t, templating.Errors(err)[0], first)
 		})
 	}
 }
@@ -114,16 +110,13 @@ func TestRefusedValuesAreLeftOut(t *testing.T) {
 	vars := tracedVars()
 	vars["ings"] = []*networkingv1.Ingress{ingress("a\n"), ingress("b")}
 	traced, err := e.RenderTraced(t.Context(), "a.cfg", vars)
-	if traced.Text != "server  !\nserver b !\n" || positions(err) != "a.cfg:3:13" {
-		t.Errorf("got %q, %v", traced.Text, err)
-	}
+	require.Equal(t, "server  !\nserver b !\n", traced.Text)
+	require.Equal(t, "a.cfg:3:13", positions(err))
 	var got []error
 	for _, e := range traced.Refused {
 		got = append(got, e)
 	}
-	if at := positions(errors.Join(got...)); at != "a.cfg:2:11 [a\n], a.cfg:2:26 [a\n], a.cfg:2:26 [b]" {
-		t.Errorf("refused %s", at)
-	}
+	require.Equal(t, "a.cfg:2:11 [a\n], a.cfg:2:26 [a\n], a.cfg:2:26 [b]", positions(errors.Join(got...)))
 	if text := traced.Refused[0].Error(); !strings.Contains(text, `("Ingress shop/a\n")`) || strings.Count(text, "\n") != 1 {
 		t.Errorf("%q", text)
 	}
@@ -131,33 +124,27 @@ func TestRefusedValuesAreLeftOut(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	for _, line := range []int{-1, 0, 3, 99} {
-		if o := traced.Origin(line); o.File != "" {
-			t.Errorf("line %d: %+v", line, o)
-		}
+		require.Empty(t, traced.Origin(line).File, "line %d", line)
 	}
 }
 
 func TestManyRefused(t *testing.T) {
 	e := compileTraced(t, "a.cfg", "{% for i := 0; i < 5000; i++ %}{% owner(i) %}{{ `\t` }}{% end %}")
 	_, err := e.Render(t.Context(), "a.cfg", tracedVars())
-	if n := len(templating.Errors(err)); n != 1000 {
-		t.Errorf("%d errors", n)
-	}
+	require.Equal(t, 1000, len(templating.Errors(err)))
 	if text := err.Error(); !strings.Contains(text, "and 980 more") || strings.Count(text, "refused in") != 20 {
 		t.Errorf("%s", text)
 	}
 }
 
 func TestRenderEachNamesItems(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "server {{ ing.Name }} {{ all.Name }}\n"), &templating.Options{
+	e := compile(t, files("a.cfg", "server {{ ing.Name }} {{ all.Name }}\n"), &templating.Options{
 		Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil), "all": (*networkingv1.Ingress)(nil), "zzz": (*networkingv1.Ingress)(nil)}})
-	require.NoError(t, err)
 	items := []any{ingress("a"), ingress("b\n"), ingress("c"), ingress("\td")}
 	vars := map[string]any{"all": ingress("all"), "zzz": ingress("zzz")}
 	texts, err := e.RenderEach(t.Context(), "a.cfg", "ing", items, vars)
-	if texts != nil || positions(err) != "a.cfg:1:11 [all b\n], a.cfg:1:11 [all \td]" {
-		t.Errorf("got %q, %v", texts, positions(err))
-	}
+	require.Nil(t, texts)
+	require.Equal(t, "a.cfg:1:11 [all b\n], a.cfg:1:11 [all \td]", positions(err))
 	vars["ing"] = items[3]
 	traced, err := e.RenderTraced(t.Context(), "a.cfg", vars)
 	if err != nil || len(traced.Refused) != 1 || !slices.Contains(traced.Refused[0].Owners, items[3]) {
@@ -173,7 +160,7 @@ func TestSecondRunDiffers(t *testing.T) {
 	} {
 		runs := 0
 		ctx, cancel := context.WithCancel(t.Context())
-		e, err := templating.Compile(files("a.cfg", name), &templating.Options{Globals: map[string]any{
+		e := compile(t, files("a.cfg", name), &templating.Options{Globals: map[string]any{
 			"once": func() (string, error) {
 				if runs++; runs == 1 {
 					return "", errors.New("once")
@@ -193,10 +180,8 @@ func TestSecondRunDiffers(t *testing.T) {
 				return "", errors.New("stopping")
 			},
 		}})
-		require.NoError(t, err)
-		if _, err := e.Render(ctx, "a.cfg", nil); positions(err) != want || runs != 2 {
-			t.Errorf("%s: %s (%v), %d runs", name, positions(err), err, runs)
-		}
+		require.Equal(t, want, positions(errOf(e.Render(ctx, "a.cfg", nil))), name)
+		require.Equal(t, 2, runs, name)
 		cancel()
 	}
 }
@@ -207,14 +192,10 @@ func TestTracedWithoutARender(t *testing.T) {
 	if !errors.Is(err, fs.ErrNotExist) || traced == nil || traced.Text != "" {
 		t.Errorf("no entry: %v, %v", traced, err)
 	}
-	if _, err := e.RenderTraced(t.Context(), "a.cfg", nil); len(templating.Errors(err)) != 1 {
-		t.Errorf("no variables: %v", err)
-	}
+	require.Len(t, templating.Errors(errOf(e.RenderTraced(t.Context(), "a.cfg", nil))), 1, "no variables")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.RenderTraced(ctx, "a.cfg", tracedVars()); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	require.ErrorIs(t, errOf(e.RenderTraced(ctx, "a.cfg", tracedVars())), context.Canceled, "cancelled")
 }
 
 // TestStopped checks that a traced render of an endless template ends with its
@@ -222,9 +203,8 @@ func TestTracedWithoutARender(t *testing.T) {
 func TestStopped(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	e, err := templating.Compile(files("a.cfg", "a\n{% stop() %}{% for true %}{% end %}"),
+	e := compile(t, files("a.cfg", "a\n{% stop() %}{% for true %}{% end %}"),
 		&templating.Options{Globals: map[string]any{"stop": stop}})
-	require.NoError(t, err)
 	traced, err := e.RenderTraced(ctx, "a.cfg", nil)
 	if !errors.Is(err, context.Canceled) || traced.Text != "a\n" || traced.Origin(1).Line != 1 {
 		t.Errorf("got %q, %v", traced.Text, err)
@@ -257,10 +237,6 @@ func TestTracedConcurrently(t *testing.T) {
 func TestErrors(t *testing.T) {
 	a, b := &templating.Error{File: "a"}, &templating.Error{File: "b"}
 	err := fmt.Errorf("around: %w", errors.Join(a, errors.New("other"), fmt.Errorf("in: %w", b)))
-	if got := templating.Errors(err); !slices.Equal(got, []*templating.Error{a, b}) {
-		t.Errorf("%v", got)
-	}
-	if got := templating.Errors(nil); got != nil {
-		t.Errorf("%v", got)
-	}
+	require.Equal(t, []*templating.Error{a, b}, templating.Errors(err))
+	require.Nil(t, templating.Errors(nil))
 }

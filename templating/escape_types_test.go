@@ -25,9 +25,8 @@ func TestTypes(t *testing.T) {
 		for _, l := range linesWithPlaces {
 			known, knownErr := renderAs(t, l.line, x, x)
 			unknown, unknownErr := renderAs(t, l.line, (*any)(nil), x)
-			if known != unknown || fmt.Sprint(knownErr) != fmt.Sprint(unknownErr) {
-				t.Errorf("%s with %T %v: %q, %v, but as any %q, %v", l.line, x, x, known, knownErr, unknown, unknownErr)
-			}
+			require.Equal(t, unknown, known, "%s with %T %v", l.line, x, x)
+			require.Equal(t, fmt.Sprint(unknownErr), fmt.Sprint(knownErr), "%s with %T %v", l.line, x, x)
 		}
 	}
 }
@@ -37,8 +36,7 @@ func renderAs(t *testing.T, template string, declared, x any) (string, error) {
 	if v := reflect.ValueOf(x); v.Kind() == reflect.Pointer && declared != nil && reflect.TypeOf(declared) == v.Type() {
 		declared = reflect.Zero(v.Type()).Interface()
 	}
-	e, err := templating.Compile(files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": declared}})
-	require.NoError(t, err)
+	e := compile(t, files("a.cfg", template), &templating.Options{Vars: map[string]any{"x": declared}})
 	return e.Render(t.Context(), "a.cfg", map[string]any{"x": x})
 }
 
@@ -50,9 +48,8 @@ retry-on {{ x }}{{ N }}{{ M(x, N) }} {{ render "_r.cfg" }} {% show x, render "_r
 {% for i, c := range []string{x, "d e"} %}{{ i }}{{ c }}{{ c + x }}{{ len(c) }}{% end %}{{ "const ant" }}{{ 7 }}
 {% if y := x; y != "" %}{{ y }}{% var x = N %}{{ x }}{% end %}{{ raw(x) }}{% if true %}{% var int = func(s string) string { return s + "3" } %}{{ int("") }}{{ len(x) }}{% end %}
 {% switch v := A.(type) %}{% case int %}{{ v }}{% case string %}{{ v }}{% end %}{{ A }}{{ A.(int) }}`
-	e, err := templating.Compile(files("haproxy.cfg", templates, "_r.cfg", "{{ x }}{{ N }}", "_m.cfg", "{% macro Other(s string) %}{{ s }}{{ len(s) }}{% end %}"),
+	e := compile(t, files("haproxy.cfg", templates, "_r.cfg", "{{ x }}{{ N }}", "_m.cfg", "{% macro Other(s string) %}{{ s }}{{ len(s) }}{% end %}"),
 		&templating.Options{Globals: map[string]any{"N": 5}, Vars: map[string]any{"x": "", "A": (*any)(nil)}})
-	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "a b", "A": 9})
 	want := `a\ b1a\ b5
 retry-on a\ b5a\ b:5 a\ b5 a\ ba\ b55 a\ b3

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/templating"
@@ -64,9 +65,7 @@ func compileWith(tb testing.TB, template string, bad func(string) bool) *templat
 			},
 		},
 		Vars: map[string]any{"ings": []*networkingv1.Ingress(nil), "ing": (*networkingv1.Ingress)(nil)}})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return e
 }
 
@@ -87,9 +86,8 @@ func TestAllThatFails(t *testing.T) {
 		t.Helper()
 		var got, want []string
 		for _, e := range templating.Errors(err) {
-			if e.Line == 0 || e.Text == "" {
-				t.Errorf("no position: %+v", e)
-			}
+			require.NotZero(t, e.Line, "no position")
+			require.NotEmpty(t, e.Text, "no position")
 			got = append(got, strings.TrimSpace(named(e.Owners)))
 		}
 		for i := 7; i < n; i += 10 {
@@ -97,9 +95,7 @@ func TestAllThatFails(t *testing.T) {
 		}
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("got %d errors, want %d: %v", len(got), len(want), err)
-		}
+		require.True(t, slices.Equal(got, want), "got %d errors, want %d: %v", len(got), len(want), err)
 	}
 	for name, body := range failing {
 		// In a bubble no time passes, however slow the machine is.
@@ -131,9 +127,7 @@ func TestFailuresOutsideOfLoops(t *testing.T) {
 		"{% for i := 0; i < 20; i++ %}{% owner(ings[i]) %}{{ *ing.Spec.IngressClassName }}{% end %}": 1,
 		"{% for i := 0; i < 20; i++ %}{% owner(ings[i]) %}{{ fails(ings[i].Name) }}{% end %}":        2,
 	} {
-		if _, err := compileFailing(t, template).Render(t.Context(), "a.cfg", vars); len(templating.Errors(err)) != want {
-			t.Errorf("%s: want %d errors: %v", template, want, err)
-		}
+		require.Len(t, templating.Errors(errOf(compileFailing(t, template).Render(t.Context(), "a.cfg", vars))), want, template)
 	}
 }
 
@@ -190,15 +184,10 @@ func TestTimeOuts(t *testing.T) {
 			} else {
 				_, err = e.Render(ctx, "a.cfg", vars)
 			}
-			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "stopped: ") {
-				t.Errorf("%v", err)
-			}
-			if got := positions(err); got != c.want {
-				t.Errorf("got %s, want %s: %v", got, c.want, err)
-			}
-			if took := time.Since(start); took > time.Minute {
-				t.Errorf("took %s", took)
-			}
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "stopped: ")
+			require.Equal(t, c.want, positions(err))
+			require.LessOrEqual(t, time.Since(start), time.Minute, "took")
 		})
 	}
 	t.Run("cancelled", func(t *testing.T) {
@@ -206,33 +195,9 @@ func TestTimeOuts(t *testing.T) {
 		time.AfterFunc(20*time.Millisecond, cancel)
 		_, err := compileFailing(t, "{% for _, ing := range ings %}"+endless+"{% end %}").Render(ctx, "a.cfg",
 			map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)})
-		if !errors.Is(err, context.Canceled) || positions(err) != "a.cfg:0:0" {
-			t.Errorf("%v", err)
-		}
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, "a.cfg:0:0", positions(err))
 	})
-}
-
-// BenchmarkAllThatFails is a render of 5,000 Ingresses that fails for 500 of them.
-func BenchmarkAllThatFails(b *testing.B) {
-	all, items := manyObjects(brief(5000))
-	for name, body := range failing {
-		b.Run(name, func(b *testing.B) {
-			e := compileFailing(b, "{% for _, ing := range ings %}\n"+body+"{% end %}")
-			for b.Loop() {
-				if _, err := e.Render(b.Context(), "a.cfg", map[string]any{"ings": all, "ing": (*networkingv1.Ingress)(nil)}); len(templating.Errors(err)) < 500 {
-					b.Log(len(templating.Errors(err)))
-				}
-			}
-		})
-		b.Run("each/"+name, func(b *testing.B) {
-			e := compileFailing(b, body+"\n")
-			for b.Loop() {
-				if _, err := e.RenderEach(b.Context(), "a.cfg", "ing", items, map[string]any{"ings": all}); len(templating.Errors(err)) < 500 {
-					b.Log(len(templating.Errors(err)))
-				}
-			}
-		})
-	}
 }
 
 // brief is n, or a part of it with -short: CI runs each benchmark once.

@@ -56,15 +56,12 @@ func TestFirstWords(t *testing.T) {
 		{"spaces", "{% if x == `` %} {% end %}backend a", "", ""},
 	} {
 		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
-			e, err := templating.Compile(files("haproxy.cfg", tt.template, "_r.cfg", "{{ x }}ckend a", "snippets/a.cfg", "{{ x }}ckend a", "snippets/n.cfg", "{{ x }}-n"),
+			e := compile(t, files("haproxy.cfg", tt.template, "_r.cfg", "{{ x }}ckend a", "snippets/a.cfg", "{{ x }}ckend a", "snippets/n.cfg", "{{ x }}-n"),
 				&templating.Options{Vars: map[string]any{"x": ""}})
-			require.NoError(t, err)
 			vars := map[string]any{"x": tt.x}
 			got, err := e.Render(t.Context(), "haproxy.cfg", vars)
 			if tt.refused == "" {
-				if err != nil {
-					t.Error(err)
-				}
+				require.NoError(t, err)
 				return
 			}
 			check(t, got, err, "", tt.refused)

@@ -79,9 +79,7 @@ func checkSignature(t *testing.T, name, signature string, typ reflect.Type) {
 	if name == "seq" {
 		got = got[:1] // its forms are told in words
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%s: functions.md has the parameters %q, the function %q", name, want, got)
-	}
+	require.True(t, slices.Equal(got, want), "%s: functions.md has the parameters %q, the function %q", name, want, got)
 	if result = strings.TrimSpace(result); result != "" && result != typeName(typ.Out(0)) {
 		t.Errorf("%s: functions.md has the result %q, the function %q", name, result, typeName(typ.Out(0)))
 	}

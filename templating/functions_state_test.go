@@ -2,7 +2,6 @@ package templating_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -17,24 +16,22 @@ import (
 )
 
 func TestFirstSeen(t *testing.T) {
-	e, err := templating.Compile(files(
+	e := compile(t, files(
 		"a.http", "{% for _, w := range words %}{% if first_seen(`w`, w) %}{{ w }}{% end %}{% end %}{{ first_seen(`a`, `bc`) }} {{ first_seen(`ab`, `c`) }} {{ first_seen(`ab`, `c`) }}",
 		"b.http", "{{ first_seen(words) }}", "c.cfg", "retry-on {{ first_seen(`x`) }}\n{{ first_seen(`x`) }}",
 	), &templating.Options{Vars: map[string]any{"words": []string(nil)}})
-	require.NoError(t, err)
 	vars := map[string]any{"words": []string{"x", "y", "x"}}
 	for range 2 { // each render begins anew
 		got, err := e.Render(t.Context(), "a.http", vars)
 		check(t, got, err, "xytrue true false", "")
 	}
-	_, err = e.Render(t.Context(), "b.http", vars)
+	_, err := e.Render(t.Context(), "b.http", vars)
 	check(t, "", err, "", "first_seen: argument 1: a value of type []string has no text")
 
 	items := []any{[]string{"x"}, []string{"x"}} // each item is a render
 	texts, err := e.RenderEach(t.Context(), "c.cfg", "words", items, vars)
-	if err != nil || strings.Join(texts, "|") != "retry-on true\nfalse|retry-on true\nfalse" {
-		t.Errorf("got %q, %v", texts, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, "retry-on true\nfalse|retry-on true\nfalse", strings.Join(texts, "|"))
 }
 
 func TestShared(t *testing.T) {
@@ -53,8 +50,7 @@ func TestShared(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			n := 0
-			e, err := templating.Compile(files("a.http", tt.template), &templating.Options{Globals: map[string]any{"count": func() int { n++; return n }}})
-			require.NoError(t, err)
+			e := compile(t, files("a.http", tt.template), &templating.Options{Globals: map[string]any{"count": func() int { n++; return n }}})
 			got, err := e.Render(t.Context(), "a.http", nil)
 			check(t, got, err, tt.want, tt.refused)
 		})
@@ -64,9 +60,8 @@ func TestShared(t *testing.T) {
 // TestSharedBetweenEntries renders entries of one reconciliation at once.
 func TestSharedBetweenEntries(t *testing.T) {
 	var calls atomic.Int32
-	e, err := templating.Compile(files("a.http", "{{ shared.ComputeIfAbsent(`k`, func() any { return slow() }) }}", "b.http", "{{ shared.Get(`k`) }}"),
+	e := compile(t, files("a.http", "{{ shared.ComputeIfAbsent(`k`, func() any { return slow() }) }}", "b.http", "{{ shared.Get(`k`) }}"),
 		&templating.Options{Globals: map[string]any{"slow": func() int { return int(calls.Add(1)) }}})
-	require.NoError(t, err)
 	ctx := templating.WithShared(t.Context(), templating.NewShared())
 	var wg sync.WaitGroup
 	for range 8 {
@@ -88,9 +83,8 @@ func TestSharedBetweenEntries(t *testing.T) {
 func TestSharedByTwo(t *testing.T) {
 	const text = "{{ shared.ComputeIfAbsent(`%s`, func() any { return shared.ComputeIfAbsent(`%s`, func() any { return count() }) }) }}"
 	computed := 0
-	e, err := templating.Compile(files("a.http", fmt.Sprintf(text, "a", "b"), "b.http", fmt.Sprintf(text, "b", "a")),
+	e := compile(t, files("a.http", fmt.Sprintf(text, "a", "b"), "b.http", fmt.Sprintf(text, "b", "a")),
 		&templating.Options{Globals: map[string]any{"count": func() int { computed++; return 7 }}})
-	require.NoError(t, err)
 	ctx := templating.WithShared(t.Context(), templating.NewShared())
 	var wg sync.WaitGroup
 	for _, name := range []string{"a.http", "b.http"} {
@@ -100,17 +94,14 @@ func TestSharedByTwo(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if computed != 1 {
-		t.Errorf("computed %d times", computed)
-	}
+	require.Equal(t, 1, computed, "computed")
 }
 
 func TestSharedWaitEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		e, err := templating.Compile(files("a.http", "{{ shared.ComputeIfAbsent(`a`, func() any { return block() }) }}"),
+		e := compile(t, files("a.http", "{{ shared.ComputeIfAbsent(`a`, func() any { return block() }) }}"),
 			&templating.Options{Globals: map[string]any{"block": func() int { <-release; return 1 }}})
-		require.NoError(t, err)
 		shared := templating.WithShared(t.Context(), templating.NewShared())
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = e.Render(shared, "a.http", nil) })
@@ -121,46 +112,26 @@ func TestSharedWaitEndsWithTheContext(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		if !errors.Is(waited, context.Canceled) {
-			t.Errorf("got %v", waited)
-		}
+		require.ErrorIs(t, waited, context.Canceled)
 		close(release)
 		wg.Wait()
 	})
 }
 
-// TestSharedUses checks that what an entry may get from another counts as read.
-func TestSharedUses(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{{ shared.Get(`k`) }}{{ y }}", "b.cfg", "{{ shared.ComputeIfAbsent(`k`, func() any { return x }) }}", "c.cfg", "{{ z }}"),
-		&templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
-	require.NoError(t, err)
-	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "x y", "c.cfg": "z"} {
-		if got := strings.Join(e.Uses(entry), " "); got != want {
-			t.Errorf("%s uses %q, want %q", entry, got, want)
-		}
-	}
-}
-
 func TestDebug(t *testing.T) {
 	var got []string
-	e, err := templating.Compile(files("a.cfg", "retry-on a\n  {% debug(x, 2) %}\n{{ render `_p.cfg` }}{% for _, i := range seq(2) %}{% debug(i) %}{% end %}{% macro M() %}{% debug(`m`) %}{% end %}{{ M() }}", "_p.cfg", "{% debug(`p`) %}"),
+	e := compile(t, files("a.cfg", "retry-on a\n  {% debug(x, 2) %}\n{{ render `_p.cfg` }}{% for _, i := range seq(2) %}{% debug(i) %}{% end %}{% macro M() %}{% debug(`m`) %}{% end %}{{ M() }}", "_p.cfg", "{% debug(`p`) %}"),
 		&templating.Options{Vars: map[string]any{"x": ""}, Debug: func(at templating.Origin, v any) {
 			got = append(got, fmt.Sprintf("%s:%d:%d %v", at.File, at.Line, at.Column, v))
 		}})
-	require.NoError(t, err)
 	text, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": "a\nb"})
 	check(t, text, err, "retry-on a\n", "")
-	if want := "a.cfg:2:6 a\nb|a.cfg:2:6 2|_p.cfg:1:4 p|a.cfg:3:55 0|a.cfg:3:55 1|a.cfg:3:93 m"; strings.Join(got, "|") != want {
-		t.Errorf("got  %q\nwant %q", strings.Join(got, "|"), want)
-	}
-	for name, opts := range map[string]*templating.Options{
+	require.Equal(t, "a.cfg:2:6 a\nb|a.cfg:2:6 2|_p.cfg:1:4 p|a.cfg:3:55 0|a.cfg:3:55 1|a.cfg:3:93 m", strings.Join(got, "|"))
+	for _, opts := range map[string]*templating.Options{
 		"no hook":          nil,
 		"the host's debug": {Globals: map[string]any{"debug": func(v any) string { return "" }}},
 	} {
-		e, err := templating.Compile(files("a.cfg", "retry-on a{% debug(1) %}"), opts)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		e := compile(t, files("a.cfg", "retry-on a{% debug(1) %}"), opts)
 		text, err = e.Render(t.Context(), "a.cfg", nil)
 		check(t, text, err, "retry-on a", "")
 	}
@@ -170,7 +141,7 @@ type hostKey struct{}
 
 // TestHostFunctions calls Go functions that take a context or Scriggo's Env.
 func TestHostFunctions(t *testing.T) {
-	e, err := templating.Compile(files("a.http", "{{ value(`a`) }} {{ all(1, 2) }} {{ none() }} {{ env() }}", "b.http", "\n{{ value(`fail`) }}"), &templating.Options{Globals: map[string]any{
+	e := compile(t, files("a.http", "{{ value(`a`) }} {{ all(1, 2) }} {{ none() }} {{ env() }}", "b.http", "\n{{ value(`fail`) }}"), &templating.Options{Globals: map[string]any{
 		"value": func(ctx context.Context, s string) (string, error) {
 			if s == "fail" {
 				return "", hostError("no " + s)
@@ -181,15 +152,12 @@ func TestHostFunctions(t *testing.T) {
 		"none": func(ctx context.Context) bool { return ctx.Err() == nil },
 		"env":  func(env native.Env) string { return env.CallPath() },
 	}})
-	require.NoError(t, err)
 	ctx := context.WithValue(t.Context(), hostKey{}, "!")
 	got, err := e.Render(ctx, "a.http", nil)
 	check(t, got, err, "a! 2 true a.http", "")
 	_, err = e.Render(ctx, "b.http", nil)
 	check(t, "", err, "", "no fail")
-	if !errors.Is(err, hostError("no fail")) {
-		t.Errorf("the cause is lost: %v", err)
-	}
+	require.ErrorIs(t, err, hostError("no fail"), "the cause is lost")
 }
 
 type hostError string

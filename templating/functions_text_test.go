@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -93,9 +92,8 @@ func TestNilPointers(t *testing.T) {
 		{"{% for _, r := range ing.Spec.Rules %}\n{{ len(r.HTTP.Paths) }}{% end %}", "a.cfg:2:4", "{{ len(r.HTTP.Paths) }}{% end %}"},
 		{"\n{{ *ing.Spec.IngressClassName }}", "a.cfg:2:4", "{{ *ing.Spec.IngressClassName }}"},
 	} {
-		e, err := templating.Compile(files("a.cfg", tt.template), &templating.Options{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}})
-		require.NoError(t, err)
-		_, err = e.Render(t.Context(), "a.cfg", map[string]any{"ing": &networkingv1.Ingress{Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{}}}}})
+		e := compile(t, files("a.cfg", tt.template), &templating.Options{Vars: map[string]any{"ing": (*networkingv1.Ingress)(nil)}})
+		_, err := e.Render(t.Context(), "a.cfg", map[string]any{"ing": &networkingv1.Ingress{Spec: networkingv1.IngressSpec{Rules: []networkingv1.IngressRule{{}}}}})
 		check(t, "", err, "", "nil pointer")
 		var own *templating.Error
 		if !errors.As(err, &own) || fmt.Sprintf("%s:%d:%d", own.File, own.Line, own.Column) != tt.at || own.Text != tt.line {

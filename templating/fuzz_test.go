@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/internal/haproxycfg"
 	"github.com/hapticsdk/haptic/templating"
 )
@@ -23,17 +25,11 @@ func FuzzEscape(f *testing.F) {
 		f.Add(seed)
 	}
 	unquoted, err := compileShow(f, "a.cfg", "set ", " end")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	double, err := compileShow(f, "a.cfg", `set "`, `" end`)
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	single, err := compileShow(f, "a.cfg", "set '", "' end")
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, s string) {
 		for name, e := range map[string]*templating.Engine{"unquoted": unquoted, "double": double, "single": single} {
 			out, err := e.Render(t.Context(), "a.cfg", map[string]any{"x": s})
@@ -96,9 +92,7 @@ func FuzzMap(f *testing.F) {
 	f.Add("", "a b")
 	f.Add("a b", "c\nd e")
 	e, err := templating.Compile(files("hosts.map", "{{ k }} {{ v }}\n"), &templating.Options{Vars: map[string]any{"k": "", "v": ""}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, k, v string) {
 		out, err := e.Render(t.Context(), "hosts.map", map[string]any{"k": k, "v": v})
 		if err != nil {

@@ -100,33 +100,25 @@ func TestIncludePositions(t *testing.T) {
 }
 
 func TestIncludeBounds(t *testing.T) {
-	e, err := templating.Compile(files("a.cfg", "{% for true %}{{ include(`s`) }}{% end %}", "snippets/s.cfg", "0123456789",
+	e := compile(t, files("a.cfg", "{% for true %}{{ include(`s`) }}{% end %}", "snippets/s.cfg", "0123456789",
 		"b.cfg", "{% for true %}{% var _ = include(`s`) %}{% end %}",
 		"c.cfg", "{{ include(`loop`) }}", "snippets/loop.cfg", "{% for true %}{% end %}"), &templating.Options{MaxOutput: 1000})
-	require.NoError(t, err)
 	for _, entry := range []string{"a.cfg", "b.cfg"} {
-		if _, err := e.Render(t.Context(), entry, nil); !errors.Is(err, templating.ErrTooLarge) {
-			t.Errorf("%s: %v", entry, err)
-		}
+		require.ErrorIs(t, errOf(e.Render(t.Context(), entry, nil)), templating.ErrTooLarge, entry)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go cancel()
-	if _, err := e.Render(ctx, "c.cfg", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("loop: %v", err)
-	}
+	require.ErrorIs(t, errOf(e.Render(ctx, "c.cfg", nil)), context.Canceled, "loop")
 }
 
 func TestIncludeKinds(t *testing.T) {
-	e, err := templating.Compile(files(
+	e := compile(t, files(
 		"a.map", "{{ include_all(`*`, `k`) }}", "snippets/hosts.map", "{{ data }} v",
 		"b.cfg", "{{ include_all(`*`, `a b`) }}", "snippets/more.cfg", "retry-on {{ data }}\n",
 		"c.http", "{{ include_all(`*`, `a b`) }}", "snippets/x.http", "{{ data }}", "snippets/y.http", "!",
 		"snippets/more.map", "more map\n",
 	), nil)
-	require.NoError(t, err)
-	if got := strings.Join(e.Entries(), " "); got != "a.map b.cfg c.http" {
-		t.Errorf("entries: %s", got)
-	}
+	require.Equal(t, "a.map b.cfg c.http", strings.Join(e.Entries(), " "))
 	for entry, want := range map[string]string{"a.map": "k v\nmore map\n", "b.cfg": "retry-on a\\ b\n", "c.http": "a b!"} {
 		if got, err := e.Render(t.Context(), entry, nil); got != want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", entry, got, err, want)
@@ -136,9 +128,8 @@ func TestIncludeKinds(t *testing.T) {
 
 func TestIncludeOptions(t *testing.T) {
 	// The host has a variable of the name.
-	e, err := templating.Compile(files("a.cfg", "{{ include(`s`) }}", "b.cfg", "{{ include(`s`, 1) }}", "snippets/s.cfg", "{{ data }} {{ shared }}"),
+	e := compile(t, files("a.cfg", "{{ include(`s`) }}", "b.cfg", "{{ include(`s`, 1) }}", "snippets/s.cfg", "{{ data }} {{ shared }}"),
 		&templating.Options{Vars: map[string]any{"data": ""}, Globals: map[string]any{"shared": []byte("own")}})
-	require.NoError(t, err)
 	got, err := e.Render(t.Context(), "a.cfg", map[string]any{"data": "mine"})
 	check(t, got, err, "mine own", "")
 	got, err = e.Render(t.Context(), "b.cfg", map[string]any{"data": "mine"})
@@ -149,13 +140,9 @@ func TestIncludeOptions(t *testing.T) {
 		"a snippet needs a name and an extension":      {"snippets/a", ""},
 	} {
 		_, err := templating.Compile(files(append([]string{"a.cfg", ""}, more...)...), nil)
-		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("got %v, want %s", err, name)
-		}
+		require.ErrorContains(t, err, name)
 	}
-	if _, err := templating.Compile(brokenFolder{}, &templating.Options{Entries: []string{"a.cfg"}}); err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Errorf("folder that cannot be read: %v", err)
-	}
+	require.ErrorContains(t, errOf(templating.Compile(brokenFolder{}, &templating.Options{Entries: []string{"a.cfg"}})), "broken", "folder that cannot be read")
 }
 
 type brokenFolder struct{}
@@ -164,34 +151,16 @@ func (brokenFolder) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: errors.New("broken")}
 }
 
-// TestIncludeUses checks that what snippets read counts as read by whoever may
-// include them.
-func TestIncludeUses(t *testing.T) {
-	e, err := templating.Compile(files(
-		"a.cfg", "{{ include(`s`) }}", "b.cfg", "b", "m.map", "{{ include_all(`*`) }}",
-		"snippets/s.cfg", "{{ x }}", "snippets/t.cfg", "{% macro M() %}{{ y }}{% end %}{{ M() }}", "snippets/s.map", "{{ z }}",
-	), &templating.Options{Vars: map[string]any{"x": "", "y": "", "z": ""}})
-	require.NoError(t, err)
-	for entry, want := range map[string]string{"a.cfg": "x y", "b.cfg": "", "m.map": "z"} {
-		if got := strings.Join(e.Uses(entry), " "); got != want {
-			t.Errorf("%s uses %q, want %q", entry, got, want)
-		}
-	}
-}
-
 func TestIncludeEachAndTraced(t *testing.T) {
-	e, err := templating.Compile(files("b.cfg", "backend {{ x.Name }}\n{{ include_all(`*`, x.Note) }}", "snippets/n.cfg", "# one\n    # {{ data }} {{ x.Name }}\n"),
+	e := compile(t, files("b.cfg", "backend {{ x.Name }}\n{{ include_all(`*`, x.Note) }}", "snippets/n.cfg", "# one\n    # {{ data }} {{ x.Name }}\n"),
 		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	require.NoError(t, err)
 	vars := map[string]any{"x": (*eachThing)(nil)}
 	texts, err := e.RenderEach(t.Context(), "b.cfg", "x", []any{&eachThing{"a", "n"}, &eachThing{"b", "m"}}, vars)
-	if want := []string{"backend a\n# one\n    # n a\n", "backend b\n# one\n    # m b\n"}; err != nil || strings.Join(texts, "|") != strings.Join(want, "|") {
-		t.Errorf("got %q, %v", texts, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, strings.Join([]string{"backend a\n# one\n    # n a\n", "backend b\n# one\n    # m b\n"}, "|"), strings.Join(texts, "|"))
 	traced, err := e.RenderTraced(t.Context(), "b.cfg", map[string]any{"x": &eachThing{"a", "n"}})
-	if err != nil || traced.Text != texts[0] {
-		t.Fatalf("got %q, %v", traced.Text, err)
-	}
+	require.NoError(t, err)
+	require.Equal(t, texts[0], traced.Text)
 	for line, want := range map[int]string{1: "b.cfg:1", 2: "snippets/n.cfg:1", 3: "snippets/n.cfg:2"} {
 		if at := traced.Origin(line); fmt.Sprintf("%s:%d", at.File, at.Line) != want {
 			t.Errorf("line %d is from %s:%d, want %s", line, at.File, at.Line, want)

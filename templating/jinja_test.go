@@ -75,8 +75,7 @@ func TestAcceptedWithAnotherMeaning(t *testing.T) {
 		`# {{ len("ä") }}`:                                                                "# 2\n",
 	} {
 		vars := map[string]any{"n": 7, "m": map[string]any{"key": "value"}, "items": []string{"a"}}
-		engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte(text + "\n")}}, &templating.Options{Vars: vars})
-		require.NoError(t, err, text)
+		engine := compile(t, fstest.MapFS{"haproxy.cfg": {Data: []byte(text + "\n")}}, &templating.Options{Vars: vars})
 		got, err := engine.Render(t.Context(), "haproxy.cfg", vars)
 		require.NoError(t, err, text)
 		require.Equal(t, want, got, text)

@@ -181,10 +181,7 @@ func TestAdjacentValues(t *testing.T) {
 		{"{% for _, c := range []string{a, b} %}{{ c }}{% end %}", "http-", "request", "what a line is"},
 		{"acl c path {% for _, c := range []string{a, b} %}{{ c }}{% end %} /x", "", "-f", "flag"},
 	} {
-		e, err := templating.Compile(files("haproxy.cfg", tt.template), &templating.Options{Vars: map[string]any{"a": "", "b": ""}})
-		if err != nil {
-			t.Fatal(tt.template, err)
-		}
+		e := compile(t, files("haproxy.cfg", tt.template), &templating.Options{Vars: map[string]any{"a": "", "b": ""}})
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"a": tt.a, "b": tt.b})
 		switch {
 		case tt.refused == "" && err != nil:

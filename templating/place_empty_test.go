@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -73,14 +75,10 @@ func TestEmptyValues(t *testing.T) {
 		"# {{ x }}":                                                                         "",
 		`# "{{ x }}"`:                                                                       "",
 	} {
-		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
-		if err != nil {
-			t.Fatal(template, err)
-		}
+		e := compile(t, files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
-		if refused == "" && err != nil || refused != "" && !isRefused(err, refused) {
-			t.Errorf("%s: got %q, %v; refused should be %q", template, got, err, refused)
-		}
+		require.False(t, refused == "" && err != nil, "%s: got %q, %v; refused should be %q", template, got, err, refused)
+		require.False(t, refused != "" && !isRefused(err, refused), "%s: got %q, %v; refused should be %q", template, got, err, refused)
 		if _, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": "7"}); err != nil && !isRefused(err, "a value cannot choose") {
 			t.Errorf("%s: %v", template, err)
 		}
@@ -125,18 +123,12 @@ func TestMissingConditions(t *testing.T) {
 		"description what if":                                                                                     false,
 		"# http-request deny if":                                                                                  false,
 	} {
-		e, err := templating.Compile(files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
-		if err != nil {
-			t.Fatal(template, err)
-		}
+		e := compile(t, files("haproxy.cfg", template), &templating.Options{Vars: map[string]any{"x": ""}})
 		got, err := e.Render(t.Context(), "haproxy.cfg", map[string]any{"x": ""})
-		if refused != isRefused(err, "has no condition") || !refused && err != nil {
-			t.Errorf("%s: got %q, %v", template, got, err)
-		}
+		require.Equal(t, isRefused(err, "has no condition"), refused, template)
+		require.False(t, !refused && err != nil, "%s: got %q, %v", template, got, err)
 		texts, err := e.RenderEach(t.Context(), "haproxy.cfg", "x", []any{"", ""}, nil)
-		if refused != isRefused(err, "has no condition") {
-			t.Errorf("%s: each: got %q, %v", template, texts, err)
-		}
+		require.Equal(t, isRefused(err, "has no condition"), refused, "%s: each: got %q", template, texts)
 	}
 }
 

@@ -72,12 +72,9 @@ func TestHAProxyReadsFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, x := range []string{"plain", "a.b*c+d?[e]{2}^$|(f)", "%[env(HOME)]", "%", `back\slash`, "it's", `say"hi`, "(", "[", "ü"} {
 		for name, template := range map[string]string{"m_reg.map": "^{{ x }}$ {{ x }}\n", "l_reg.lst": "^{{ x }}$\n", "p_lf.html": "<p>{{ x }} %ci</p>"} {
-			e, err := templating.Compile(files(name, template), &templating.Options{Vars: map[string]any{"x": ""}})
-			require.NoError(t, err)
+			e := compile(t, files(name, template), &templating.Options{Vars: map[string]any{"x": ""}})
 			text, err := e.Render(t.Context(), name, map[string]any{"x": x})
-			if err != nil {
-				t.Fatal(x, err)
-			}
+			require.NoError(t, err)
 			writeFile(t, dir, name, text)
 		}
 		cfg := strings.ReplaceAll(`defaults

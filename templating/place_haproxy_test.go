@@ -257,9 +257,7 @@ func (m meaning) render(t *testing.T, dir string, number int, cfg *strings.Build
 			}
 		}
 		if err != nil {
-			if err != errNotAsked && (m.takes == nil || m.takes(x)) {
-				t.Errorf("%s\nan honest value is refused: %v", m.row, err)
-			}
+			require.False(t, err != errNotAsked && (m.takes == nil || m.takes(x)), "%s\nan honest value is refused: %v", m.row, err)
 			continue
 		}
 		for name, content := range written {
@@ -290,10 +288,7 @@ type row struct{ *templating.Engine }
 func compileRow(t *testing.T, text string) row {
 	t.Helper()
 	text = strings.NewReplacer("DIR", "{{ raw(dir) }}", "N", "{{ raw(n) }}").Replace(text)
-	e, err := templating.Compile(files("haproxy.cfg", text), &templating.Options{Vars: map[string]any{"x": "", "n": "", "dir": ""}})
-	if err != nil {
-		t.Fatal(text, err)
-	}
+	e := compile(t, files("haproxy.cfg", text), &templating.Options{Vars: map[string]any{"x": "", "n": "", "dir": ""}})
 	return row{e}
 }
 
@@ -306,8 +301,7 @@ func entryOf(file string) string { return "file" + filepath.Ext(file) }
 
 func compileFile(t *testing.T, name, text string) *templating.Engine {
 	t.Helper()
-	e, err := templating.Compile(files(entryOf(name), text), &templating.Options{Vars: map[string]any{"x": ""}})
-	require.NoError(t, err)
+	e := compile(t, files(entryOf(name), text), &templating.Options{Vars: map[string]any{"x": ""}})
 	return e
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -27,9 +29,7 @@ func TestNormalLines(t *testing.T) {
 		if err == nil {
 			_, err = e.Render(t.Context(), "haproxy.cfg", map[string]any{"v": values})
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		require.NoError(t, err)
 	}
 }
 

@@ -1,15 +1,10 @@
 package templating_test
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 // TestInside is the table of what HAProxy reads inside a word.
 func TestInside(t *testing.T) {
-	tests := []struct {
-		name, template, x, want, refused string
-	}{
+	tests := []spec{
 		{name: "log-format", template: "http-request set-header X {{ x }}", x: "100%", want: "http-request set-header X 100%%"},
 		{name: "behind a percent sign", template: "http-request set-header X %{{ x }}", x: "ci", refused: "write %% for a percent sign"},
 		{name: "in a variable", template: "log-format %c{{ x }}", x: "i", refused: "write %% for a percent sign"},
@@ -119,10 +114,5 @@ func TestInside(t *testing.T) {
 		{name: "map by a name that is made", template: "http-request set-map(/m/{{ x }}.map) %[src] {{ x }}", x: "a%b", want: "http-request set-map(/m/a%b.map) %[src] a%%b"},
 		{name: "names are no flags of a redirect", template: "redirect location /{{ x }}", x: "100%", want: "redirect location /100%"},
 	}
-	for _, tt := range tests {
-		t.Run(strings.ReplaceAll(tt.name, " ", "_"), func(t *testing.T) {
-			got, err := render(t, tt.x, "haproxy.cfg", tt.template)
-			check(t, got, err, tt.want, tt.refused)
-		})
-	}
+	checkSpecs(t, tests)
 }

@@ -3,6 +3,8 @@ package templating_test
 import (
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -120,7 +122,6 @@ func checkTrust(t *testing.T, template, a, b, refused string) {
 	if err == nil {
 		got, err = e.Render(t.Context(), "haproxy.cfg", map[string]any{"a": a, "b": b})
 	}
-	if refused == "" && err != nil || refused != "" && !isRefused(err, refused) {
-		t.Errorf("%s with %q and %q: got %q, %v; refused should be %q", template, a, b, got, err, refused)
-	}
+	require.False(t, refused == "" && err != nil, "%s with %q and %q: got %q, %v; refused should be %q", template, a, b, got, err, refused)
+	require.False(t, refused != "" && !isRefused(err, refused), "%s with %q and %q: got %q, %v; refused should be %q", template, a, b, got, err, refused)
 }

@@ -3,7 +3,6 @@ package templating_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,26 +12,27 @@ import (
 	"github.com/hapticsdk/haptic/templating"
 )
 
+// TestUses: an entry reads what it, the files and snippets that it may read, and the values that it may
+// get from another entry read.
 func TestUses(t *testing.T) {
-	files := fstest.MapFS{
-		"none.cfg":   {Data: []byte("global\n")},
-		"one.cfg":    {Data: []byte("{% if a != `` %}{{ b }}{% end %}")},
-		"render.cfg": {Data: []byte("{{ render `_part.cfg` }}")},
-		"import.cfg": {Data: []byte("{% import `_lib.cfg` %}{{ M() }}")},
-		"macro.cfg":  {Data: []byte("{% macro M() %}{{ a }}{% end %}{{ M() }}")},
-		"_part.cfg":  {Data: []byte("{{ c }}")},
-		"_lib.cfg":   {Data: []byte("{% macro M() %}{{ b }}{% end %}")},
-	}
-	engine, err := templating.Compile(files, &templating.Options{
-		Vars:    map[string]any{"a": "", "b": "", "c": "", "d": ""},
-		Globals: map[string]any{"fixed": []string{"x"}},
-	})
-	require.NoError(t, err)
-	for entry, want := range map[string]string{
-		"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": "",
+	for _, tt := range []struct {
+		files fstest.MapFS
+		want  map[string]string
+	}{
+		{files("none.cfg", "global\n", "one.cfg", "{% if a != `` %}{{ b }}{% end %}", "render.cfg", "{{ render `_part.cfg` }}",
+			"import.cfg", "{% import `_lib.cfg` %}{{ M() }}", "macro.cfg", "{% macro M() %}{{ a }}{% end %}{{ M() }}",
+			"_part.cfg", "{{ c }}", "_lib.cfg", "{% macro M() %}{{ b }}{% end %}"),
+			map[string]string{"none.cfg": "", "one.cfg": "a b", "render.cfg": "c", "import.cfg": "b", "macro.cfg": "a", "unknown.cfg": ""}},
+		{files("a.cfg", "{{ include(`s`) }}", "b.cfg", "b", "m.map", "{{ include_all(`*`) }}",
+			"snippets/s.cfg", "{{ a }}", "snippets/t.cfg", "{% macro M() %}{{ b }}{% end %}{{ M() }}", "snippets/s.map", "{{ c }}"),
+			map[string]string{"a.cfg": "a b", "b.cfg": "", "m.map": "c"}},
+		{files("a.cfg", "{{ shared.Get(`k`) }}{{ b }}", "b.cfg", "{{ shared.ComputeIfAbsent(`k`, func() any { return a }) }}", "c.cfg", "{{ c }}"),
+			map[string]string{"a.cfg": "a b", "b.cfg": "a b", "c.cfg": "c"}},
 	} {
-		if got := strings.Join(engine.Uses(entry), " "); got != want {
-			t.Errorf("%s uses %q, want %q", entry, got, want)
+		engine := compile(t, tt.files, &templating.Options{
+			Vars: map[string]any{"a": "", "b": "", "c": "", "d": ""}, Globals: map[string]any{"fixed": []string{"x"}}})
+		for entry, want := range tt.want {
+			require.Equal(t, want, strings.Join(engine.Uses(entry), " "), "%s uses", entry)
 		}
 	}
 }
@@ -45,8 +45,7 @@ func TestRenderEach(t *testing.T) {
 		"macro.cfg", "{% macro M() %}{{ x.Name }}{% end %}{{ M() }}\n",
 		"maps/x.map", "{{ x.Name }} {{ x.Note }}\n",
 	)
-	engine, err := templating.Compile(fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
-	require.NoError(t, err)
+	engine := compile(t, fsys, &templating.Options{Vars: map[string]any{"x": (*eachThing)(nil), "suffix": ""}})
 	vars := map[string]any{"x": (*eachThing)(nil), "suffix": "s"}
 	items := []any{&eachThing{"a", "n"}, &eachThing{"b-c", ""}, &eachThing{"d", "n"}}
 	for _, entry := range engine.Entries() {
@@ -60,65 +59,26 @@ func TestRenderEach(t *testing.T) {
 			for i, item := range some {
 				want, err := engine.Render(t.Context(), entry, map[string]any{"x": item, "suffix": "s"})
 				require.NoError(t, err)
-				if got[i] != want || want == "" {
-					t.Errorf("%s, item %d of %d: %q, want %q", entry, i, n, got[i], want)
-				}
+				require.Equal(t, want, got[i], "%s, item", entry)
+				require.NotEmpty(t, want, "%s, item", entry)
 			}
 		}
 	}
 
 	var e *templating.Error
-	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], &eachThing{"a\nb", ""}}, vars)
+	_, err := engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], &eachThing{"a\nb", ""}}, vars)
 	if !errors.As(err, &e) || e.File != "haproxy.d/x.cfg" || e.Line != 1 || !strings.Contains(e.Message, "control character") {
 		t.Errorf("hostile item: %v", err)
 	}
 	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], (*eachThing)(nil)}, vars)
-	if !errors.As(err, &e) || e.Line != 1 {
-		t.Errorf("nil item: %v", err)
-	}
+	require.ErrorAs(t, err, &e, "nil item")
+	require.Equal(t, 1, e.Line, "nil item")
 	_, err = engine.RenderEach(t.Context(), "haproxy.d/x.cfg", "x", []any{items[0], "text"}, vars)
-	if err == nil || !strings.Contains(err.Error(), "variable x is a string") {
-		t.Errorf("item of another type: %v", err)
-	}
+	require.ErrorContains(t, err, "variable x is a string", "item of another type")
 	for _, wrong := range [][2]string{{"nope.cfg", "x"}, {"macro.cfg", "nope"}} {
-		if _, err := engine.RenderEach(t.Context(), wrong[0], wrong[1], items, vars); !errors.As(err, &e) {
-			t.Errorf("%q: %v", wrong, err)
-		}
+		require.ErrorAs(t, errOf(engine.RenderEach(t.Context(), wrong[0], wrong[1], items, vars)), &e, "%q", wrong)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := engine.RenderEach(ctx, "macro.cfg", "x", items, vars); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
-}
-
-func BenchmarkRenderEach(b *testing.B) {
-	engine, err := templating.Compile(files("x.cfg", "backend {{ x.Name }}\n    # {{ x.Note }}\n"),
-		&templating.Options{Vars: map[string]any{"x": (*eachThing)(nil)}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var items []any
-	for i := range 1000 {
-		items = append(items, &eachThing{fmt.Sprint("b", i), "note"})
-	}
-	vars := map[string]any{"x": items[0]}
-	b.Run("together", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := engine.RenderEach(b.Context(), "x.cfg", "x", items, vars); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("one by one", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			for _, item := range items {
-				if _, err := engine.Render(b.Context(), "x.cfg", map[string]any{"x": item}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-	})
+	require.ErrorIs(t, errOf(engine.RenderEach(ctx, "macro.cfg", "x", items, vars)), context.Canceled, "cancelled")
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/templating"
 )
 
@@ -18,9 +20,7 @@ func FuzzTraced(f *testing.F) {
 	cases, _ := filepath.Glob("testdata/sourcemap/*.txt")
 	for _, file := range cases {
 		source, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		require.NoError(f, err)
 		pairs, _ := cutFiles(string(source))
 		f.Add(pairs[1])
 	}

@@ -79,9 +79,7 @@ func compileTraced(tb testing.TB, pairs ...string) *templating.Engine {
 			"ings": []*networkingv1.Ingress(nil), "values": []networkingv1.Ingress(nil), "maps": []map[string]any(nil), "anys": []any(nil),
 			"sites": []*hostSite(nil), "siteValues": []hostSite(nil), "words": []string(nil), "none": []string(nil), "x": (*any)(nil),
 		}})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return e
 }
 
@@ -116,9 +114,8 @@ func cutFiles(source string) (pairs []string, want string) {
 // a.cfg, the others begin with "-- name --", and "-- want --" is what is wanted.
 func TestSourceMap(t *testing.T) {
 	cases, err := filepath.Glob("testdata/sourcemap/*.txt")
-	if err != nil || len(cases) < 20 {
-		t.Fatal(len(cases), err)
-	}
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(cases), 20)
 	for _, file := range cases {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			source, err := os.ReadFile(file)
@@ -127,9 +124,8 @@ func TestSourceMap(t *testing.T) {
 			e := compileTraced(t, pairs...)
 			vars := tracedVars()
 			traced, err := e.RenderTraced(t.Context(), "a.cfg", vars)
-			if err != nil || len(traced.Refused) > 0 {
-				t.Fatal(err, traced.Refused)
-			}
+			require.NoError(t, err)
+			require.Empty(t, traced.Refused)
 			got := mapped(traced)
 			if *update {
 				templates, _, _ := strings.Cut(string(source), "-- want --\n")

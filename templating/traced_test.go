@@ -176,10 +176,9 @@ func TestATracedTemplateIsTheTemplate(t *testing.T) {
 // TestLinesAreNamedWithoutUses: where it cannot be told of which variables statements are
 // made, here as a variable has the name of a type, lines are named, and what loops say.
 func TestLinesAreNamedWithoutUses(t *testing.T) {
-	e, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("{% import \"lib.cfg\" %}\n{% if true %}{% string := 1 %}{{ string }}{% end %}\n" +
+	e := compile(t, fstest.MapFS{"haproxy.cfg": {Data: []byte("{% import \"lib.cfg\" %}\n{% if true %}{% string := 1 %}{{ string }}{% end %}\n" +
 		"{% for r in routes %}\n{% list := make([]string, 1) %}\n# {{ len(list) }} {{ r.spec.to }}\n{% end %}\n")}, "lib.cfg": {Data: []byte("{% macro M %}{% end %}")}},
 		&templating.Options{Entries: []string{"haproxy.cfg"}, Vars: map[string]any{"routes": []map[string]any(nil)}})
-	require.NoError(t, err)
 	traced, err := e.RenderTraced(t.Context(), "haproxy.cfg", map[string]any{"routes": []map[string]any{manifest("Route", "web", map[string]any{"to": "x"})}})
 	require.NoError(t, err)
 	require.Equal(t, "1\n# 1 x\n", strings.TrimLeft(traced.Text, "\n"))

@@ -97,9 +97,7 @@ func TestWhoAnswersForAValue(t *testing.T) {
 				last = strings.Trim(strings.TrimSpace(named(o.Owners)), "[]")
 			}
 		}
-		if last != want {
-			t.Errorf("%s: got %q, want %q", body, last, want)
-		}
+		require.Equal(t, want, last, "%s", body)
 	}
 }
 
@@ -115,10 +113,9 @@ func TestWhoAnswersForWhatFails(t *testing.T) {
 	}
 	configs["c2"].Data["k"] = "good"
 	for name, line := range map[string]string{"refused": `# {{ c.Data["k"] }}`, "fails": `{% if c.Data["k"] != "good" %}{{ fail("no " + c.Data["k"]) }}{% end %}`} {
-		engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte("{% for r in routes %}\n{% c := find(digString(r, `spec.to`)) %}\n" + line + "\n{% end %}\n")}},
+		engine := compile(t, fstest.MapFS{"haproxy.cfg": {Data: []byte("{% for r in routes %}\n{% c := find(digString(r, `spec.to`)) %}\n" + line + "\n{% end %}\n")}},
 			&templating.Options{Vars: map[string]any{"routes": []map[string]any(nil)}, Globals: map[string]any{"find": func(name string) *corev1.ConfigMap { return configs[name] }}})
-		require.NoError(t, err)
-		_, err = engine.Render(t.Context(), "haproxy.cfg", map[string]any{"routes": routes})
+		_, err := engine.Render(t.Context(), "haproxy.cfg", map[string]any{"routes": routes})
 		found := map[string]bool{}
 		for _, e := range templating.Errors(err) {
 			found[named(e.Owners)] = true
@@ -140,8 +137,7 @@ func TestALineOfManyValues(t *testing.T) {
 		"# {% for _, s := range slices %}{{ s.metadata.name }} {{ route.spec.to }},{% end %}",
 		"{% macro M %}{% for i := range slices %}{% s := slices[i] %}\n# {{ s.metadata.name }} {{ route.spec.to }}{% end %}{% end %}\n{{ indent(M(), 2) }}",
 	} {
-		engine, err := templating.Compile(fstest.MapFS{"haproxy.cfg": {Data: []byte(body)}}, &templating.Options{Vars: map[string]any{"route": map[string]any(nil), "slices": []map[string]any(nil)}})
-		require.NoError(t, err)
+		engine := compile(t, fstest.MapFS{"haproxy.cfg": {Data: []byte(body)}}, &templating.Options{Vars: map[string]any{"route": map[string]any(nil), "slices": []map[string]any(nil)}})
 		begin := time.Now()
 		traced, err := engine.RenderTraced(t.Context(), "haproxy.cfg", vars)
 		require.NoError(t, err)

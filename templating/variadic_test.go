@@ -63,8 +63,7 @@ func TestVariadicMethods(t *testing.T) {
 		{`{% var f = x.Times %}{{ f(d) }}`, "1 [1s]"},
 	} {
 		t.Run(c.template, func(t *testing.T) {
-			engine, err := templating.Compile(fstest.MapFS{"a.json": {Data: []byte(c.template)}}, opts)
-			require.NoError(t, err)
+			engine := compile(t, fstest.MapFS{"a.json": {Data: []byte(c.template)}}, opts)
 			text, err := engine.Render(t.Context(), "a.json", values)
 			require.NoError(t, err)
 			require.Equal(t, c.want, text)

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 )
 
@@ -39,16 +41,12 @@ func TestLastValueIsAccepted(t *testing.T) {
 	derive.Each("out", in.Collection, func(_ *derive.Reads, _ string, n, was int) (int, bool) { last[n] = was; return n, true })
 	for n := 1; n <= 3; n++ {
 		in.Set("a", n)
-		if err := g.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Run(t.Context()))
 	}
 	commit(t, g)
 	in.Set("a", 4)
 	commit(t, g)
-	if fmt.Sprint(last) != "map[1:0 2:0 3:0 4:3]" {
-		t.Error(last)
-	}
+	require.Equal(t, "map[1:0 2:0 3:0 4:3]", fmt.Sprint(last))
 }
 
 func TestItemErrors(t *testing.T) {
@@ -76,15 +74,10 @@ func TestItemErrors(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	var item *derive.ItemError
-	if !errors.As(err, &item) || fmt.Sprint(item.Reads) != "[others x]" {
-		t.Errorf("reads of %+v", item)
-	}
-	if later > 0 {
-		t.Error("a collection after the failed one was computed")
-	}
-	if g.Commit() == nil {
-		t.Error("a failed transaction was committed")
-	}
+	require.ErrorAs(t, err, &item)
+	require.Equal(t, "[others x]", fmt.Sprint(item.Reads))
+	require.LessOrEqual(t, later, 0, "a collection after the failed one was computed")
+	require.Error(t, g.Commit(), "a failed transaction was committed")
 	in.Set("b", 5)
 	in.Delete("c")
 	commit(t, g)
@@ -106,9 +99,7 @@ func TestPanicInASplit(t *testing.T) {
 	in.Set("a", 1)
 	commit(t, g)
 	in.Set("b", 13)
-	if err := g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no 13") {
-		t.Errorf("error %v", err)
-	}
+	require.ErrorContains(t, g.Run(t.Context()), "no 13")
 	g.Rollback()
 	in.Set("b", 15)
 	commit(t, g)
@@ -126,9 +117,7 @@ func TestOrder(t *testing.T) {
 	derive.Each("before", in.Collection, func(at *derive.Reads, key string, _, _ int) (int, bool) { return after.Get(at, key) })
 	after = derive.Each("after", in.Collection, number)
 	in.Set("a", 1)
-	if err := g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "before reads after, which is made after it") {
-		t.Errorf("error %v", err)
-	}
+	require.ErrorContains(t, g.Run(t.Context()), "before reads after, which is made after it")
 	defer func() {
 		if p := recover(); !strings.Contains(fmt.Sprint(p), "after the first transaction") {
 			t.Errorf("panic %v", p)
@@ -142,9 +131,7 @@ func TestReportsComeLast(t *testing.T) {
 	g := derive.New()
 	derive.Reports(g, "reports", func(string) int { return 0 }, cmp.Compare[string])
 	derive.One(g, "late", func(at *derive.Reads, _ int) int { derive.Report(at, "x"); return 1 })
-	if err := g.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "reports to reports, which is made before it") {
-		t.Errorf("error %v", err)
-	}
+	require.ErrorContains(t, g.Run(t.Context()), "reports to reports, which is made before it")
 }
 
 // TestDeadlines: an item is computed at its time, and a rollback does not lose the time.
@@ -159,13 +146,9 @@ func TestDeadlines(t *testing.T) {
 		in.Set("a", time.Hour)
 		in.Set("b", 2*time.Hour)
 		commit(t, g)
-		if got := g.Next().Sub(start); got != time.Hour {
-			t.Fatalf("next after %v", got)
-		}
+		require.Equal(t, time.Hour, g.Next().Sub(start), "next after")
 		time.Sleep(time.Hour)
-		if err := g.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, g.Run(t.Context()))
 		g.Rollback()
 		if over, _ := out.Get(nil, "a"); over || g.Next().Sub(start) != time.Hour {
 			t.Fatalf("over %v, next %v after a rollback", over, g.Next().Sub(start))
@@ -189,24 +172,29 @@ func TestContextEnds(t *testing.T) {
 	out := derive.Each("out", in.Collection, func(_ *derive.Reads, _ string, n, _ int) (int, bool) { cancel(); return n, true })
 	in.Set("a", 1)
 	in.Set("b", 2)
-	if err := g.Run(ctx); !errors.Is(err, context.Canceled) || out.Len() != 1 {
-		t.Fatalf("%v with %d items", err, out.Len())
-	}
+	require.ErrorIs(t, g.Run(ctx), context.Canceled)
+	require.Equal(t, 1, out.Len())
 	if commit(t, g); out.Len() != 2 {
 		t.Errorf("%d items after another run", out.Len())
 	}
+}
+
+// routesOf is the model of the random test with n objects.
+func routesOf(n int) *model {
+	m := newRoutes()
+	m.limit.Set("objects", n+1)
+	for i := range n {
+		k := fmt.Sprint("o", i)
+		m.objects.Set(k, object{name: k, space: fmt.Sprint("n", i%100), service: k, age: i, hosts: [2]string{"h" + k}})
+	}
+	return m
 }
 
 // BenchmarkChange changes one of n objects of the model of the random test.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range []int{2000, 10_000, 50_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			m := newRoutes()
-			m.limit.Set("objects", n+1)
-			for i := range n {
-				k := fmt.Sprint("o", i)
-				m.objects.Set(k, object{name: k, space: fmt.Sprint("n", i%100), service: k, age: i, hosts: [2]string{"h" + k}})
-			}
+			m := routesOf(n)
 			for i := 0; b.Loop(); i++ {
 				m.services.Set("o7", i)
 				if err := errors.Join(m.g.Run(b.Context()), m.g.Commit()); err != nil {
@@ -222,12 +210,7 @@ func BenchmarkFirst(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 50_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			for b.Loop() {
-				m := newRoutes()
-				m.limit.Set("objects", n+1)
-				for i := range n {
-					k := fmt.Sprint("o", i)
-					m.objects.Set(k, object{name: k, space: fmt.Sprint("n", i%100), service: k, age: i, hosts: [2]string{"h" + k}})
-				}
+				m := routesOf(n)
 				if err := errors.Join(m.g.Run(b.Context()), m.g.Commit()); err != nil {
 					b.Fatal(err)
 				}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/hapticsdk/haptic/k8swatch/derive"
@@ -148,12 +149,8 @@ func (m *model) fromNothing(t *testing.T, owners map[string]string) *model {
 
 func commit(t *testing.T, g *derive.Graph) {
 	t.Helper()
-	if err := g.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Commit(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, g.Run(context.Background()))
+	require.NoError(t, g.Commit())
 }
 
 func (m *model) change(r *rand.Rand) {
@@ -191,14 +188,10 @@ func TestRandomChanges(t *testing.T) {
 				for range r.IntN(6) {
 					m.change(r)
 				}
-				if err := m.g.Run(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, m.g.Run(context.Background()))
 			}
 			if now := m.dump(); r.IntN(4) == 0 {
-				if err := m.g.RunAll(context.Background()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, m.g.RunAll(context.Background()))
 				if all := m.dump(); all != now {
 					t.Fatalf("seed %d: all computed again:\n%s\nbefore:\n%s", seed, all, now)
 				}
@@ -210,9 +203,7 @@ func TestRandomChanges(t *testing.T) {
 				}
 				continue
 			}
-			if err := m.g.Commit(); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, m.g.Commit())
 			before = m.dump()
 			if want := m.fromNothing(t, owners).dump(); before != want {
 				t.Fatalf("seed %d: after a commit:\n%s\nfrom nothing:\n%s\nowners before %v objects %v", seed, before, want, owners, maps.Collect(m.objects.All()))

@@ -1,10 +1,7 @@
 package k8swatchtest_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,84 +49,22 @@ func TestSourceWatch(t *testing.T) {
 	list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	items, _ := meta.ExtractList(list)
-	if len(items) != 1 {
-		t.Fatalf("listed %d", len(items))
-	}
+	require.Len(t, items, 1, "listed")
 	m, _ := meta.ListAccessor(list)
-	from := metav1.ListOptions{ResourceVersion: m.GetResourceVersion()}
 
 	// What comes between the list and the watch is not lost.
 	src.Apply(ingress("b", nil))
-	w, err := lw.WatchWithContext(t.Context(), from)
+	w, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: m.GetResourceVersion()})
 	require.NoError(t, err)
+	defer w.Stop()
 	src.Apply(ingress("a", map[string]string{"x": "y"}))
 	src.Apply(ingress("a", map[string]string{"hidden": ""})) // leaves the selection
 	src.Apply(ingress("a", map[string]string{"hidden": "still"}))
 	src.Apply(ingress("a", nil)) // and comes back
-	if src.Delete(ingress("c", nil)) || !src.Delete(ingress("b", nil)) {
-		t.Error("Delete does not tell what was there")
-	}
+	require.False(t, src.Delete(ingress("c", nil)), "Delete does not tell what was there")
+	require.True(t, src.Delete(ingress("b", nil)), "Delete does not tell what was there")
 	for _, want := range []string{"ADDED b", "MODIFIED a", "DELETED a", "ADDED a", "DELETED b"} {
-		if got := next(t, w); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	src.Drop()
-	if got := next(t, w); got != "end" {
-		t.Errorf("dropped: %q", got)
-	}
-	src.Compact()
-	if _, err := lw.WatchWithContext(t.Context(), from); !apierrors.IsResourceExpired(err) {
-		t.Errorf("compacted: %v", err)
-	}
-
-	// A streaming list ends in a bookmark.
-	yes := true
-	stream, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{SendInitialEvents: &yes})
-	require.NoError(t, err)
-	defer stream.Stop()
-	if got := next(t, stream); got != "ADDED a" {
-		t.Errorf("stream: %q", got)
-	}
-	e := <-stream.ResultChan()
-	mark, _ := meta.Accessor(e.Object)
-	if e.Type != watch.Bookmark || mark.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
-		t.Errorf("stream ends in %+v", e)
-	}
-}
-
-func TestSourceFaults(t *testing.T) {
-	src := k8swatchtest.NewSource()
-	lw, err := src.ListWatch(ingresses, "", nil)
-	require.NoError(t, err)
-	try := func() (list, watched error) {
-		_, list = lw.ListWithContext(t.Context(), metav1.ListOptions{})
-		w, watched := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: "0"})
-		if watched == nil {
-			w.Stop()
-		}
-		return list, watched
-	}
-	refused := func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
-	none := func(err error) bool { return err == nil }
-	for _, tt := range []struct {
-		name        string
-		do          func()
-		list, watch func(error) bool
-	}{
-		{"well", func() {}, none, none},
-		{"partitioned", src.Partition, refused, refused},
-		{"restored", src.Restore, none, none},
-		{"forbidden to watch", func() { src.Forbid(ingresses, "watch") }, none, apierrors.IsForbidden},
-		{"forbidden", func() { src.Forbid(ingresses) }, apierrors.IsForbidden, apierrors.IsForbidden},
-		{"allowed", func() { src.Allow(ingresses) }, none, none},
-		{"uninstalled", func() { src.Uninstall(ingresses) }, apierrors.IsNotFound, apierrors.IsNotFound},
-		{"installed", func() { src.Install(ingresses) }, none, none},
-	} {
-		tt.do()
-		if list, watched := try(); !tt.list(list) || !tt.watch(watched) {
-			t.Errorf("%s: list %v, watch %v", tt.name, list, watched)
-		}
+		require.Equal(t, want, next(t, w))
 	}
 }
 
@@ -152,13 +87,10 @@ func TestUninstall(t *testing.T) {
 	uid := src.List(ingresses)[0].GetUID()
 	src.Uninstall(ingresses)
 	for _, want := range []string{"DELETED a", "DELETED b", "end"} {
-		if got := next(t, w); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		require.Equal(t, want, next(t, w))
 	}
-	if src.Delete(ingress("a", nil)) || src.Edit(ingresses, "shop", "a", func(k8swatch.Object) {}) {
-		t.Error("an object is left")
-	}
+	require.False(t, src.Delete(ingress("a", nil)), "an object is left")
+	require.False(t, src.Edit(ingresses, "shop", "a", func(k8swatch.Object) {}), "an object is left")
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -168,18 +100,12 @@ func TestUninstall(t *testing.T) {
 		src.Apply(ingress("a", nil))
 	}()
 	src.Apply(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "t"}})
-	if got := next(t, other); got != "ADDED t" {
-		t.Errorf("watch of another resource: %q", got)
-	}
+	require.Equal(t, "ADDED t", next(t, other), "watch of another resource")
 
 	src.Install(ingresses)
-	if left := src.List(ingresses); len(left) > 0 {
-		t.Errorf("%d objects were installed", len(left))
-	}
+	require.Empty(t, src.List(ingresses))
 	src.Apply(ingress("a", nil))
-	if a := src.List(ingresses)[0]; a.GetUID() == uid {
-		t.Error("an object has the uid that one of the same name had before")
-	}
+	require.NotEqual(t, uid, src.List(ingresses)[0].GetUID(), "an object has the uid that one of the same name had before")
 	lw, err := src.ListWatch(ingresses, "", nil)
 	require.NoError(t, err)
 	if _, err := lw.WatchWithContext(t.Context(), metav1.ListOptions{ResourceVersion: last}); !apierrors.IsResourceExpired(err) {
@@ -194,9 +120,8 @@ func TestApplyConverts(t *testing.T) {
 		"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": map[string]any{"namespace": "shop", "name": "a"},
 	}}
 	snap := k8swatchtest.Snapshot(t, ingresses, nil, u)
-	if k8swatch.Read[*networkingv1.Ingress](snap).GetSingle("shop", "a") == nil || u.GetResourceVersion() != "" {
-		t.Errorf("snapshot %v, object %v", snap.List(), u)
-	}
+	require.NotNil(t, k8swatch.Read[*networkingv1.Ingress](snap).GetSingle("shop", "a"), "snapshot %v, object", snap.List())
+	require.Empty(t, u.GetResourceVersion(), "snapshot %v, object", snap.List())
 	for name, obj := range map[string]*unstructured.Unstructured{
 		"no kind": {Object: map[string]any{}},
 		"no name": {Object: map[string]any{"apiVersion": "v1", "kind": "Service"}},
@@ -210,33 +135,4 @@ func TestApplyConverts(t *testing.T) {
 			k8swatchtest.NewSource(obj)
 		}()
 	}
-}
-
-func ExampleSource() {
-	src := k8swatchtest.NewSource(ingress("web", nil))
-	w, err := k8swatch.New(src, ingresses, nil)
-	if err != nil {
-		panic(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error)
-	go func() { done <- w.Run(ctx) }()
-	fmt.Println(w.WaitForSync(ctx))
-	stop()
-	<-done
-
-	src.Forbid(ingresses)
-	w, err = k8swatch.New(src, ingresses, &k8swatch.Options{NoWatchList: true})
-	if err != nil {
-		panic(err)
-	}
-	ctx, stop = context.WithCancel(context.Background())
-	go func() { done <- w.Run(ctx) }()
-	_, err = w.WaitForSync(ctx)
-	fmt.Println(errors.Is(err, k8swatch.ErrForbidden))
-	stop()
-	<-done
-	// Output:
-	// 1 <nil>
-	// true
 }

@@ -1,15 +1,12 @@
 package k8swatchtest_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/hapticsdk/haptic/k8swatch"
@@ -31,9 +28,7 @@ metadata: {namespace: shop, name: r}
 
 func TestObjects(t *testing.T) {
 	objs := k8swatchtest.Objects(manifests)
-	if len(objs) != 2 {
-		t.Fatalf("%d objects", len(objs))
-	}
+	require.Len(t, objs, 2)
 	if i, ok := objs[0].(*networkingv1.Ingress); !ok || i.Spec.Rules[0].Host != "shop.test" {
 		t.Errorf("%T %v", objs[0], objs[0])
 	}
@@ -53,27 +48,6 @@ func TestObjects(t *testing.T) {
 			}()
 			k8swatchtest.Objects(tt.text)
 		}()
-	}
-}
-
-func TestOnRequest(t *testing.T) {
-	src := k8swatchtest.NewSource(ingress("a", nil), ingress("b", nil))
-	lw, err := src.ListWatch(ingresses, "", nil)
-	require.NoError(t, err)
-	broken := errors.New("broken")
-	var asked []k8swatchtest.Request
-	src.OnRequest(func(_ context.Context, r k8swatchtest.Request) error {
-		asked = append(asked, r)
-		if r.Continue {
-			return broken
-		}
-		return nil
-	})
-	list, err := lw.ListWithContext(t.Context(), metav1.ListOptions{Limit: 1})
-	require.NoError(t, err)
-	_, err = lw.ListWithContext(t.Context(), metav1.ListOptions{Limit: 1, Continue: list.(metav1.ListInterface).GetContinue()})
-	if !errors.Is(err, broken) || len(asked) != 2 || asked[1] != (k8swatchtest.Request{Resource: ingresses, Verb: "list", Continue: true}) {
-		t.Errorf("%v after %+v", err, asked)
 	}
 }
 

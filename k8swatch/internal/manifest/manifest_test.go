@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,21 +25,13 @@ func TestTextsStayAsTheyAre(t *testing.T) {
 		`"a\n  b"`:                   "a\n  b",
 	} {
 		found, errs := Parse("f.yaml", []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata:\n  k: "+written), memapi.Types{})
-		if len(errs) > 0 {
-			t.Fatalf("%q: %v", written, errs)
-		}
-		if got := found[0].Object.(*corev1.ConfigMap).Data["k"]; got != want {
-			t.Errorf("%q gives %q, want %q", written, got, want)
-		}
+		require.Empty(t, errs, "%q", written)
+		require.Equal(t, want, found[0].Object.(*corev1.ConfigMap).Data["k"], "%q gives", written)
 	}
 	found, errs := Parse("f.yaml", []byte("apiVersion: x/v1\nkind: X\nmetadata: {name: a}\nspec: {a, b: , c: ~}\n"), memapi.Types{})
-	if len(errs) > 0 {
-		t.Fatal(errs)
-	}
+	require.Empty(t, errs)
 	for k, v := range found[0].Object.(*unstructured.Unstructured).Object["spec"].(map[string]any) {
-		if v != nil {
-			t.Errorf("%s is %q, want null", k, v)
-		}
+		require.Nil(t, v, k)
 	}
 }
 
@@ -68,9 +61,8 @@ func FuzzManifests(f *testing.F) {
 		found, errs := Parse("f.yaml", []byte(text), memapi.Types{})
 		lines := strings.Count(text, "\n") + 1
 		for _, err := range errs {
-			if err.Line < 1 || err.Line > lines {
-				t.Fatalf("line %d: %v in a file of %d lines", err.Line, err.Err, lines)
-			}
+			require.GreaterOrEqual(t, err.Line, 1)
+			require.LessOrEqual(t, err.Line, lines)
 		}
 		for _, m := range found {
 			if m.GetName() == "" || m.Line < 1 || m.Line > lines {

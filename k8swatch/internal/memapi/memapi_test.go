@@ -38,17 +38,13 @@ func TestKindFor(t *testing.T) {
 		{"", "v9", "services", "<nil>"},
 	} {
 		got := memapi.KindFor(schema.GroupVersionResource{Group: tt.group, Version: tt.version, Resource: tt.resource}).Type
-		if text := fmt.Sprint(got); text != tt.want {
-			t.Errorf("%s/%s: %s, want %s", tt.version, tt.resource, text, tt.want)
-		}
+		require.Equal(t, tt.want, fmt.Sprint(got), "%s/%s", tt.version, tt.resource)
 	}
 }
 
 func TestNamespaced(t *testing.T) {
 	for kind, want := range map[string]bool{"Service": true, "Route": true, "Role": true, "IngressClass": false, "Namespace": false, "ClusterRole": false, "Class": true} {
-		if memapi.Namespaced(kind) != want {
-			t.Errorf("%s: %v", kind, !want)
-		}
+		require.Equal(t, want, memapi.Namespaced(kind))
 	}
 }
 

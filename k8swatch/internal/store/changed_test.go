@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestChangedSince: the keys of all objects that differ, or none if they are not known.
@@ -46,9 +48,8 @@ func TestChangedSince(t *testing.T) {
 			got = append(got, Parts(key)...)
 		}
 		slices.Sort(got)
-		if text := fmt.Sprint(slices.Compact(got)); text != "["+c.want+"]" || known != c.known {
-			t.Errorf("%d: %s, %v, want %s, %v", i, text, known, c.want, c.known)
-		}
+		require.Equal(t, "["+c.want+"]", fmt.Sprint(slices.Compact(got)), "%d", i)
+		require.Equal(t, c.known, known, "%d", i)
 	}
 }
 
@@ -68,8 +69,6 @@ func TestChangedSinceIsBounded(t *testing.T) {
 				t.Fatalf("%d changes before %d: %d keys, %v", ago, i, len(keys), known)
 			}
 		}
-		if n := len(s.history.names); n > 2*keptNames {
-			t.Fatalf("%d names are kept", n)
-		}
+		require.LessOrEqual(t, len(s.history.names), 2*keptNames)
 	}
 }

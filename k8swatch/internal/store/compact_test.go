@@ -29,12 +29,8 @@ func TestCompactIsTheSameObject(t *testing.T) {
 		u := &unstructured.Unstructured{Object: obj}
 		want := u.DeepCopy().Object
 		c := newCompact(u)
-		if c == nil {
-			t.Fatalf("%s: not encoded", name)
-		}
-		if diff := cmp.Diff(want, c.object().Object); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", name, diff)
-		}
+		require.NotNil(t, c, "%s: not encoded", name)
+		require.Empty(t, cmp.Diff(want, c.object().Object), "%s (-want +got)\n", name)
 	}
 }
 
@@ -54,18 +50,12 @@ func TestCompactIsDecodedOnce(t *testing.T) {
 	c := newCompact(&unstructured.Unstructured{Object: everyKindOfValue()})
 	first := c.object()
 	runtime.GC()
-	if c.object() != first {
-		t.Error("decoded again while somebody holds it")
-	}
+	require.Same(t, first, c.object(), "decoded again while somebody holds it")
 	runtime.KeepAlive(first)
 	first = nil
 	runtime.GC()
-	if c.decoded.Load().Value() != nil {
-		t.Error("nobody holds it, but it is kept")
-	}
-	if diff := cmp.Diff(everyKindOfValue(), c.object().Object); diff != "" {
-		t.Errorf("decoded again (-want +got)\n%s", diff)
-	}
+	require.Nil(t, c.decoded.Load().Value(), "nobody holds it, but it is kept")
+	require.Empty(t, cmp.Diff(everyKindOfValue(), c.object().Object), "decoded again (-want +got)\n")
 	_ = first
 }
 
@@ -82,8 +72,7 @@ func FuzzCompact(f *testing.F) {
 		want, err := json.Marshal(u.Object)
 		require.NoError(t, err)
 		got, err := json.Marshal(newCompact(u).object().Object)
-		if err != nil || string(got) != string(want) {
-			t.Fatalf("%s, %v, want %s", got, err, want)
-		}
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,9 +77,7 @@ func TestSameVersionStays(t *testing.T) {
 	s.Put(entry("x", "1", "1"))
 	first := s.Get("ns", "x")
 	s.Replace([]*Entry{entry("x", "1", "1"), entry("y", "2", "2")})
-	if s.Get("ns", "x") != first {
-		t.Error("the same version is another object")
-	}
+	require.Same(t, first, s.Get("ns", "x"), "the same version is another object")
 }
 
 // TestSameContentStays: an update or a list with nothing new but the resource version keeps
@@ -108,16 +107,11 @@ func TestSameContentStays(t *testing.T) {
 				func() Change { return s.Put(NewEntry(c.make("2", "a"), nil)) },
 				func() Change { return s.Replace([]*Entry{NewEntry(c.make("3", "a"), nil)}) },
 			} {
-				if got := put().Total(); (got == 0) != c.stays {
-					t.Errorf("step %d: %d changes", i, got)
-				}
-				if now := s.Get("ns", "x").Object(); (now == first) != c.stays {
-					t.Errorf("step %d: version %s stays: %v", i, now.GetResourceVersion(), now == first)
-				}
+				require.Equal(t, c.stays, put().Total() == 0, "step %d", i)
+				require.Equal(t, c.stays, (s.Get("ns", "x").Object() == first))
 			}
-			if got := s.Put(NewEntry(c.make("4", "b"), nil)); got.Modified != 1 || s.Get("ns", "x").Object().GetResourceVersion() != "4" {
-				t.Errorf("a new content: %+v", got)
-			}
+			require.Equal(t, 1, s.Put(NewEntry(c.make("4", "b"), nil)).Modified, "a new content")
+			require.Equal(t, "4", s.Get("ns", "x").Object().GetResourceVersion(), "a new content")
 		})
 	}
 }

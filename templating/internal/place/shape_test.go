@@ -3,6 +3,8 @@ package place
 import (
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // TestManyValuesInOneWord: what a word may become is found in a time that does not double
@@ -16,12 +18,8 @@ func TestManyValuesInOneWord(t *testing.T) {
 			s = s.with('z').with('q')
 		}
 	}
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Fatalf("it took %s", took)
-	}
-	if s != noShape {
-		t.Fatal("no word has zq twice")
-	}
+	require.LessOrEqual(t, time.Since(begin), 10*time.Second, "it took")
+	require.Equal(t, noShape, s, "no word has zq twice")
 }
 
 // TestGlob compares it with the plain definition.

@@ -3,6 +3,8 @@ package rewrite
 import (
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 func TestCallsOfRaw(t *testing.T) {
@@ -29,8 +31,7 @@ func FuzzCallsOfRaw(f *testing.F) {
 	f.Add("{{ raw(x) }}{% raw %}{% end %}{# {{ raw(")
 	f.Fuzz(func(t *testing.T, src string) {
 		got, problem := prepare(src)
-		if problem == nil && len(got) != len(src) || strings.ReplaceAll(got, "Raw(", "raw(") != strings.ReplaceAll(src, "Raw(", "raw(") {
-			t.Errorf("%q became %q", src, got)
-		}
+		require.False(t, problem == nil && len(got) != len(src), "%q became %q", src, got)
+		require.Equal(t, strings.ReplaceAll(src, "Raw(", "raw("), strings.ReplaceAll(got, "Raw(", "raw("))
 	})
 }

@@ -24,12 +24,10 @@ func TestFolderBusy(t *testing.T) {
 		write(t, filepath.Join(dir, fmt.Sprintf("site-%d.yaml", i)), fmt.Sprintf(ingressYAML, fmt.Sprint("site-", i), "x.test"))
 	}
 	log := &errorLog{}
-	f, err := k8swatch.NewFolder(dir, &k8swatch.FolderOptions{OnError: log.add})
-	require.NoError(t, err)
+	f := mustFolder(t, dir, &k8swatch.FolderOptions{OnError: log.add})
 	w := mustNew(t, f, ingresses, &k8swatch.Options{IndexBy: []string{"spec.rules[*].host"}, Debounce: -1})
 	start(t, f)
-	start(t, w)
-	synced(t, w, others)
+	start(t, w, others)
 	stop, stopped := make(chan struct{}), make(chan error, 1)
 	defer func() {
 		close(stop)
@@ -77,8 +75,27 @@ func TestFolderBusy(t *testing.T) {
 	for what, all := range took {
 		slices.Sort(all)
 		t.Logf("%s: median %s, longest %s", what, all[rounds/2], all[rounds-1])
-		if all[rounds/2] > 500*time.Millisecond {
-			t.Errorf("%s waits for the file that is rewritten: %s", what, all)
-		}
+		require.LessOrEqual(t, all[rounds/2], 500*time.Millisecond, "%s waits for the file that is rewritten", what)
 	}
+}
+
+// TestFolderLimits: what is too large is named with its bound, and stops no other.
+func TestFolderLimits(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "good.yaml"), fmt.Sprintf(ingressYAML, "good", "good.test"))
+	large := fmt.Sprintf(ingressYAML, "large", strings.Repeat("a", 3<<20))
+	write(t, filepath.Join(dir, "object.yaml"), large)
+	write(t, filepath.Join(dir, "file.yaml"), large+large)
+	folder := mustFolder(t, dir, &k8swatch.FolderOptions{MaxFile: 5 << 20})
+	const unused = "; no earlier version of it is known: none of it is in use"
+	want := []string{
+		"file.yaml: it has more than 5242880 bytes (FolderOptions.MaxFile)" + unused,
+		"object.yaml:1: Ingress: it has 3145841 bytes as JSON, more than the 3145728 of one object" + unused,
+	}
+	got := folder.Errors()
+	require.Len(t, got, len(want))
+	for i, err := range got {
+		require.True(t, strings.HasSuffix(err.Error(), want[i]), "%v, want %s", err, want[i])
+	}
+	require.Error(t, errOf(k8swatch.ParseManifests("x.yaml", []byte(large))), "an object beyond the bound was taken")
 }
