@@ -182,10 +182,10 @@ func (c *Client) DryRun(ctx context.Context, desired *Config) (*Plan, error) {
 	return planOf(steps), nil
 }
 
-// Sync makes the desired configuration the one that HAProxy runs. It stores files first. Then
-// it changes the running process or, if it cannot, makes HAProxy reload once and follows the
-// reload to its end. It deletes files that are no longer needed last. The Plan of the Result
-// is what differed when the Sync began.
+// Sync makes the desired configuration the one that HAProxy runs. It changes the running
+// process and then stores the text or, if that cannot be, stores all files, makes HAProxy
+// reload once and follows the reload to its end. It deletes files that are no longer needed
+// last. The Plan of the Result is what differed when the Sync began.
 //
 // A general file haptic-ledger.txt at the endpoint says what a Client has deployed, and
 // whether HAProxy has loaded it. If this Client is killed during a change, the next Client

@@ -25,7 +25,7 @@
 //   - A [Config] is the whole desired state of one HAProxy: the text of haproxy.cfg and the
 //     files that it names. It is immutable.
 //   - These change at runtime: addresses, weights, states and connection limits of servers;
-//     entries of maps, ACL files and crt-lists; certificates. Servers also come and go at
+//     entries of maps, ACL files and crt-lists; certificates and CAs. Servers also come and go at
 //     runtime if the balance is roundrobin, leastconn or random. A new backend takes a spare
 //     one ([SparePrefix]), if there is one. HAProxy 3.4 makes a backend whose lines are those
 //     of a named defaults section. [RuntimeChanges] is the whole table, by version and
@@ -102,6 +102,6 @@
 //   - When is a change stored behind a Dataplane API? api/store.go; api/job.go says what may
 //     wait (readsBack). api/ledger.go informs a successor. reconcile/instance.go sets the 5 s
 //     between two pushes (storeInterval).
-//   - How is a failed reload rolled back? host/reload.go and host/store.go here; a Dataplane
-//     API does it itself.
+//   - How is a failed reload rolled back? host/reload.go and host/store.go here; for a
+//     Dataplane API api/push.go (reloadFailed) puts text and files back.
 package dataplane

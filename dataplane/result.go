@@ -14,7 +14,7 @@ type Result struct {
 	Plan      *Plan         `json:"plan"`               // what differed when the Sync began
 	Left      *Plan         `json:"left,omitempty"`     // what still differs: it waits for a reload (see [WithoutReload])
 	Started   bool          `json:"started,omitempty"`  // HAProxy was started with it, which is no reload
-	Reloads   int           `json:"reloads"`            // reloads it took: 0 or 1
+	Reloads   int           `json:"reloads"`            // reloads it took: 0 or 1, or one for each try after a conflict
 	Commands  int           `json:"commands"`           // commands that changed the running process
 	Files     int           `json:"files"`              // files written or deleted, haproxy.cfg among them
 	Pending   bool          `json:"pending,omitempty"`  // the process has the change, and [Client.Store] has to store it

@@ -184,8 +184,8 @@ func validationMetrics(took time.Duration, failed bool) []event.Metric {
 	}
 }
 
-// ReconciliationCompleted closes a reconciliation that ended with a validated configuration.
-// Unchanged says that it equals the one before, so there is nothing to deploy.
+// ReconciliationCompleted closes a reconciliation that ended with a validated configuration, or
+// a trial. Unchanged says that the configuration is the one before, so there is nothing to deploy.
 type ReconciliationCompleted struct {
 	ID        uint64
 	Hash      string

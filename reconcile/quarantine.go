@@ -164,7 +164,7 @@ func (l *Loop) publishQuarantine(id uint64, changes []quarantine.Change) {
 	l.showQuarantine()
 }
 
-// publishTogether is tellQuarantine for a trial. If another one follows at once, they are told
+// publishTogether is publishQuarantine for a trial. If another one follows at once, they are told
 // together, after three seconds and then less and less often: many bad objects make few lines.
 func (l *Loop) publishTogether(id uint64, changes []quarantine.Change) {
 	now, next := time.Now(), l.quarantine.Next()

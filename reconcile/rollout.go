@@ -34,7 +34,7 @@ func (l *Loop) publishRollout(successor *validated) {
 	eventbus.Publish(l.bus, e)
 }
 
-// tellUnfinished publishes, at the end of the loop, which instances lack the newest revision
+// publishUnfinished publishes, at the end of the loop, which instances lack the newest revision
 // and why, if this process led. The caller holds l.mu.
 func (l *Loop) publishUnfinished(led bool, now time.Time) {
 	v := l.sched.newest

@@ -20,8 +20,8 @@
 // # Costs
 //
 // Keep the [Validator]: it reads only the changed sections. It does not run haproxy if only
-// endpoints, backends like others, entries of maps or certificates changed: haproxy accepts
-// those. See [Validator.Semantics].
+// endpoints, backends like others, entries of maps or certificates of the same kind changed:
+// haproxy accepts those. See [Validator.Semantics].
 //
 // # Limits
 //

@@ -30,7 +30,7 @@ func (v *Validator) Semantics(ctx context.Context, cfg *dataplane.Config) (*Repo
 	return v.semantics(ctx, cfg, false)
 }
 
-// semantics is Semantics. With aside, cfg inherits no verdict, and no configuration
+// semantics is Semantics. When isolated, cfg inherits no verdict, and no configuration
 // inherits from it.
 func (v *Validator) semantics(ctx context.Context, cfg *dataplane.Config, isolated bool) (*Report, error) {
 	if cfg == nil {

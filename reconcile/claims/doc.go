@@ -10,7 +10,8 @@
 //   - [AnyHost] stands for requests that no other host matches. It is claimed like a host.
 //   - Hosts may be shared: all namespaces use them. There each key has an owner.
 //
-// [NewHosts] computes the owners from a collection of claimants, and only those again that a
-// change affects. [Owner] and [First] decide the same for a key, by the [Holder] that it had.
-// [Entries] reads owners back from the configuration that an earlier process deployed.
+// [NewHosts] computes the owners from a collection of claimants, and only those again that
+// a change affects. grace.go says how long a host without a claim keeps its owner. [Owner]
+// and [First] decide who has a key such as a path, by who had it. [Entries] reads owners
+// back from the configuration that an earlier process deployed.
 package claims

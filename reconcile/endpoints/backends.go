@@ -134,13 +134,13 @@ func (b *Backends) find(at *derive.Reads, backend string, p *sizedPort, _ *found
 	all, _ := b.slicesOf.Get(at, p.to.Of)
 	result := Find(b.judge.Get(at), all, p.to.Port.Name, most)
 	now.addresses, now.read, now.total = result.Addresses, result.Read, result.Total
-	tellEndpoints(at, p.to, all, &result)
+	reportEndpoints(at, p.to, all, &result)
 	return now, true
 }
 
-// tellEndpoints reports the endpoints behind a port of a Service. Each EndpointSlice gets its
+// reportEndpoints reports the endpoints behind a port of a Service. Each EndpointSlice gets its
 // refused endpoints. If there is no server and no refused endpoint, the Service gets the reason.
-func tellEndpoints(at *derive.Reads, p Port, all []*discoveryv1.EndpointSlice, result *Found) {
+func reportEndpoints(at *derive.Reads, p Port, all []*discoveryv1.EndpointSlice, result *Found) {
 	others := "no other endpoint of Service " + p.Of.String() + " is ready, requests get 503"
 	if len(result.Addresses) > 0 {
 		others = "the other endpoints of Service " + p.Of.String() + " serve"
@@ -174,14 +174,14 @@ func (b *Backends) Serve(at *derive.Reads, backend string, slots Slots) (Served,
 	limit := b.opts.PerBackend
 	if f.to.hasSlices() {
 		limit = min(limit, b.servers.Share(at, f.to.Of.Namespace, backend))
-		b.tellServers(at, f, limit)
+		b.reportServers(at, f, limit)
 	}
 	slots = slots.Assign(f.addresses, limit)
 	return Served{f.to.Service, slots.Servers(b.opts.Spare), slots}, true
 }
 
-// tellServers reports endpoints that a limit keeps from serving.
-func (b *Backends) tellServers(at *derive.Reads, f *found, limit int) {
+// reportServers reports endpoints that a limit keeps from serving.
+func (b *Backends) reportServers(at *derive.Reads, f *found, limit int) {
 	has := len(f.addresses)
 	if f.read < f.total {
 		has = f.total

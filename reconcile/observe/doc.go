@@ -13,7 +13,7 @@
 //	server.Addr = "unix:/run/haptic/debug.sock" // or a Token: see [Server]
 //	err = server.Run(ctx)
 //
-// [New] sets up everything in one call; [NewMetrics], [Comment], [Trace] and [Health] also
+// [New] sets up all but [Trace] in one call; [NewMetrics], [Comment], [Trace] and [Health] also
 // stand alone. Subscribe before [eventbus.Bus.Start], as above, to miss nothing.
 //
 // # To add an event, a log line or a metric

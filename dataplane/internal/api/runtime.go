@@ -221,7 +221,7 @@ func (c *Client) addServer(ctx context.Context, ref change.ServerRef, server *co
 	return c.setState(ctx, ref, change.Ready)
 }
 
-// serverLeaves bounds how long tell waits for the last connections of all servers that go.
+// serverLeaves bounds how long sendRuntime waits for the last connections of all servers that go.
 // After that a reload is better: the old process serves the connections to their end.
 const serverLeaves = time.Second
 

@@ -4,7 +4,7 @@ import "github.com/hapticsdk/haptic/reconcile/limits"
 
 // Limits bound what the resources of one namespace can add to a configuration, so that
 // it exhausts neither HAProxy nor the controller. Zero means the default of
-// [LimitsUsage]. Build refuses by name what exceeds a limit. The first ones are served,
+// [LimitsUsage]. The model refuses by name what exceeds a limit. The first ones are served,
 // and no other namespace suffers.
 type Limits struct {
 	// ServersPerBackend bounds the endpoints of a Service that serve. Those that
@@ -33,7 +33,7 @@ type Limits struct {
 	SecretsPerNamespace int
 	// CertificatesPerSecret bounds a chain: each handshake sends it whole.
 	CertificatesPerSecret int
-	// PatternsPerNamespace bounds paths that are regular expressions. HAProxy tries all
+	// PatternsPerNamespace bounds the weights of paths that are regular expressions. HAProxy tries all
 	// of them for requests without an exact path, 1,000 in 0.1 ms.
 	PatternsPerNamespace int
 	// CanariesPerNamespace bounds paths with a canary. Each takes up to four rules,

@@ -234,7 +234,7 @@ type missing struct {
 // and maxGuessed among how many.
 const maxGuesses, maxGuessed = 10, 1000
 
-// guesses are the Services that were meant, by the names that do not exist.
+// guess finds the Services that were meant, by the names that do not exist.
 func (m *Model) guess(at *derive.Reads, namespace string, all []string, _ map[string]string) (map[string]string, bool) {
 	services, _ := m.servicesOfSpace.Get(at, namespace)
 	all = slices.Compact(slices.Clone(all))

@@ -1,9 +1,0 @@
-package haproxycfg_test
-
-import (
-	"testing"
-
-	"github.com/hapticsdk/haptic/internal/benchtest"
-)
-
-func TestBenchmarks(t *testing.T) { benchtest.Once(t) }
