@@ -46,7 +46,7 @@ func build() error {
 	programs := []program{
 		{"apiserver", []string{"-ldflags=-s -w", "-o", binary("kube-apiserver"), "k8s.io/kubernetes/cmd/kube-apiserver"}},
 		{"etcd", []string{"-ldflags=-s -w", "-o", binary("etcd"), "go.etcd.io/etcd/server/v3"}},
-		{"../..", []string{"-o", binary("") + "/", "./examples/controller", "./examples/settings", "./examples/routes"}},
+		{"../..", []string{"-o", binary("") + "/", "./examples/controller", "./examples/settings"}},
 	}
 	if *soakRace {
 		programs = append(programs, program{"../..", []string{"-race", "-o", binary("controller-race"), "./examples/controller"}})
