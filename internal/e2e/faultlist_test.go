@@ -13,7 +13,7 @@ import (
 // and together.
 var survived = []struct{ fault, tests string }{
 	{"API server restarts", "internal/e2e.TestAPIServerOutage internal/e2e.TestWatchAPIServerRestarts internal/e2e.TestChangesDuringTheOutageAreFound"},
-	{"watch drops", "internal/e2e.TestWatchModel k8swatch.TestWatchDrops k8swatch.TestTornBody k8swatch.TestCutBetweenPages"},
+	{"watch drops", "internal/e2e.TestWatchModel k8swatch.TestLostConnection k8swatch.TestTornBody k8swatch.TestRecreatedWhileAway"},
 	{"watch is half open", "internal/e2e.TestWatchHalfOpen k8swatch.TestHalfOpen"},
 	{"a standby with broken watches wins the Lease", "internal/e2e.TestStaleStandby reconcile.TestATermBeginsWithWhatIsKnown reconcile/settings.TestLiveLeads k8swatch.TestRefresh"},
 	{"network is partitioned", "internal/e2e.TestWatchModel k8swatch.TestLostConnection k8swatch.TestRecreatedWhileAway"},
@@ -37,7 +37,7 @@ var survived = []struct{ fault, tests string }{
 	{"credentials are missing, partial, wrong or lost", "internal/e2e.TestReadyMeansReady examples/settings.TestReady reconcile/discover.TestFollowerCredentials"},
 	{"a tenant makes a pod with the label of HAProxy", "internal/e2e.TestDiscoveryTrustsOneNamespace reconcile/discover.TestFollowerPods examples/settings.TestRemote"},
 	{"leadership is lost in mid-deployment", "internal/e2e.TestFrozenLeader reconcile.TestLeadershipLostWithinADeployment dataplane.TestClientFence dataplane.TestLocalFence"},
-	{"templates loop, print without end, or panic", "reconcile/render.TestTemplatesThatMisbehave templating.TestLimits templating.TestContextStopsALoop templating.TestErrors"},
+	{"templates loop, print without end, or panic", "reconcile/render.TestTemplatesThatMisbehave templating.TestPrintsWithoutEnd templating.TestContextStopsALoop templating.TestErrors"},
 	{"newline, NUL, quote, space, # in host, path, annotation", "internal/e2e.TestBadInput examples/controller/ingress.TestHostileResources examples/controller/ingress.FuzzHostile templating.TestCVEs"},
 	{"names of files: .., NUL, and two that collide", "dataplane.TestFileNames dataplane.FuzzFileName dataplane.TestNewConfigRefuses reconcile/render.TestRegister"},
 	{"secrets in logs, pages, events, metrics", "reconcile/observe.TestSecretsDoNotShow internal/e2e.TestDiscovery dataplane.TestClientPrintsNoSecrets reconcile/discover.TestCredentialsNeverPrint reconcile/discover.TestFollowerCredentials k8swatch.TestSecretsDoNotPrint"},
