@@ -59,10 +59,8 @@ func (r *run) newText(entry, s string) *text {
 func (r *run) anew(ctx context.Context, entry string) (piece, error) {
 	each, parts := r.itemsOf(entry)
 	items, texts, errs := slices.Concat(parts...), []*text(nil), []error(nil)
-	for i, item := range items {
-		if err := checkItem(entry, i, item); err != nil {
-			return piece{}, err
-		}
+	if err := checkItems(entry, items); err != nil {
+		return piece{}, err
 	}
 	step := max(1, len(items))
 	if r.asksHost(entry) {

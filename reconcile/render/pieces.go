@@ -82,6 +82,41 @@ func sameSlice(a, b []any) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
+// partAt is where a part lies: parts that lie in the same place have the same items.
+type partAt struct {
+	first *any
+	len   int
+}
+
+func placeOf(part []any) partAt {
+	if len(part) == 0 {
+		return partAt{}
+	}
+	return partAt{&part[0], len(part)}
+}
+
+// partsChanged returns the items of the parts that only one of two lists has.
+func partsChanged(was, now [][]any) (gone, come []any) {
+	count := map[partAt]int{}
+	for _, part := range was {
+		count[placeOf(part)]++
+	}
+	for _, part := range now {
+		if at := placeOf(part); count[at] > 0 {
+			count[at]--
+		} else {
+			come = append(come, part...)
+		}
+	}
+	for _, part := range was {
+		if at := placeOf(part); count[at] > 0 {
+			count[at]--
+			gone = append(gone, part...)
+		}
+	}
+	return gone, come
+}
+
 // common counts the items at the front and at the end that two lists share.
 func common(a, b []any) (first, last int) {
 	n := min(len(a), len(b))
@@ -142,14 +177,29 @@ func (t *texts) look(entry string, old []*chunk, parts [][]any, changed []any) (
 	}
 	first, end := common(was, items)
 	texts = make([]*text, len(items))
-	copy(texts, known[:first])
-	copy(texts[len(texts)-end:], known[len(known)-end:])
-	for i := first; i < len(items)-end; i++ {
-		texts[i], _ = t.made.Get(nil, textOf{entry, items[i]})
-		if slices.Contains(changed, items[i]) {
-			found++
+	at := map[partAt]*chunk{}
+	for _, c := range old {
+		at[placeOf(c.items)] = c
+	}
+	i := 0
+	for _, part := range parts {
+		if c := at[placeOf(part)]; c != nil {
+			copy(texts[i:], c.texts)
+			i += len(part)
+			continue
+		}
+		for _, item := range part {
+			if i >= first && i < len(items)-end {
+				texts[i], _ = t.made.Get(nil, textOf{entry, item})
+				if slices.Contains(changed, item) {
+					found++
+				}
+			}
+			i++
 		}
 	}
+	copy(texts, known[:first])
+	copy(texts[len(texts)-end:], known[len(known)-end:])
 	return texts, found, first == len(items) && len(items) == len(was)
 }
 

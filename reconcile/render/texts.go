@@ -138,43 +138,62 @@ func (t *texts) update(ctx context.Context, r *run, entries []string) error {
 
 // list sets the items of an entry.
 func (t *texts) list(entry string, parts [][]any) error {
-	was := t.listed[entry]
-	front, back := sharedParts(was, parts)
-	gone, come := slices.Concat(was[front:len(was)-back]...), slices.Concat(parts[front:len(parts)-back]...)
-	first, last := common(gone, come)
-	gone, come = gone[first:len(gone)-last], come[first:len(come)-last]
-	for i, item := range come {
-		if err := checkItem(entry, len(slices.Concat(parts[:front]...))+first+i, item); err != nil {
-			return err
+	gone, come := partsChanged(t.listed[entry], parts)
+	for _, item := range come {
+		if checkItem(entry, 0, item) != nil {
+			return checkItems(entry, slices.Concat(parts...)) // with its number
 		}
+	}
+	left := map[any]int{}
+	for _, item := range gone {
+		left[item]++
 	}
 	for _, item := range come {
-		if of := (textOf{entry, item}); t.stands(of) {
-			t.twice[of]++
+		if left[item] > 0 {
+			left[item]-- // it stays, in another part
 		} else {
-			t.items.Set(of, struct{}{})
+			t.comes(textOf{entry, item})
 		}
 	}
-	for _, item := range gone {
-		switch of := (textOf{entry, item}); t.twice[of] {
-		case 0:
-			t.items.Delete(of)
-		case 1:
-			delete(t.twice, of)
-		default:
-			t.twice[of]--
+	for item, n := range left {
+		for range n {
+			t.goes(textOf{entry, item})
 		}
 	}
 	t.listed[entry] = parts
 	return nil
 }
 
-func (t *texts) stands(of textOf) bool {
-	_, is := t.items.Get(nil, of)
-	return is
+func (t *texts) comes(of textOf) {
+	if _, stands := t.items.Get(nil, of); stands {
+		t.twice[of]++
+	} else {
+		t.items.Set(of, struct{}{})
+	}
+}
+
+func (t *texts) goes(of textOf) {
+	switch t.twice[of] {
+	case 0:
+		t.items.Delete(of)
+	case 1:
+		delete(t.twice, of)
+	default:
+		t.twice[of]--
+	}
 }
 
 func isCurrent(v any) bool { _, is := v.(*CurrentConfig); return is }
+
+// checkItems returns the first error about items.
+func checkItems(entry string, items []any) error {
+	for i, item := range items {
+		if err := checkItem(entry, i, item); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func checkItem(entry string, i int, item any) error {
 	if item == nil || reflect.ValueOf(item).Comparable() {

@@ -40,6 +40,12 @@ func (c *changing) moves(i int) {
 	c.setEndpoint(c.world.ingresses[len(c.world.ingresses)/2].Name, i)
 }
 
+// bothMove gives a server of the first and one of the last backend another address.
+func (c *changing) bothMove(i int) {
+	c.setEndpoint(c.world.ingresses[0].Name, i)
+	c.setEndpoint(c.world.ingresses[len(c.world.ingresses)-1].Name, i)
+}
+
 // comes has the Ingress in the middle come or go.
 func (c *changing) comes(i int) {
 	ing := c.world.ingresses[len(c.world.ingresses)/2]
@@ -67,12 +73,15 @@ func (c *changing) templates(tb testing.TB, change func(i int)) *render.Template
 
 // eachChange runs a benchmark for each kind of change, and size.
 func eachChange(b *testing.B, run func(b *testing.B, c *changing, templates *render.Templates)) {
-	for _, kind := range []string{"one_item_changes", "one_item_comes"} {
+	for _, kind := range []string{"one_item_changes", "two_items_change", "one_item_comes"} {
 		for _, n := range []int{100, brief(1000), brief(10000)} {
 			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
 				c := newChanging(n)
 				change := c.moves
-				if kind == "one_item_comes" {
+				switch kind {
+				case "two_items_change":
+					change = c.bothMove
+				case "one_item_comes":
 					change = c.comes
 				}
 				run(b, c, c.templates(b, change))
