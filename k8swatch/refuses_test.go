@@ -36,7 +36,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		`k8swatch: pods: Namespace "NO SUCH": want the name of a namespace: a-z, 0-9 and -, 63 characters at most`:                                          watch(k8swatch.Options{Namespace: "NO SUCH"}),
 		`k8swatch: pods: LabelSelector "a in b": want one such as app=haproxy: unable to parse requirement: found 'b' expected: '('`:                        watch(k8swatch.Options{LabelSelector: "a in b"}),
 		`k8swatch: pods: FieldSelector "x": want one such as type=kubernetes.io/tls: invalid selector: 'x'; can't understand 'x'`:                           watch(k8swatch.Options{FieldSelector: "x"}),
-		`k8swatch: pods: IndexBy: jsonpath "a[": wrong at offset 1: unterminated array: use .field, ['key'], [3], [*], [-2:], [?(@.field=="x")] or ..field`: watch(k8swatch.Options{IndexBy: []string{"a["}}),
+		`k8swatch: pods: IndexBy: jsonpath "a[": wrong at offset 1: unterminated array: use .field, ['key'], [3], [-1], [*] or [?(@.field=="x")]`: watch(k8swatch.Options{IndexBy: []string{"a["}}),
 		`k8swatch: pods: MaxBytes -1, Parallel 0: want 0 or more`:                                                                                           cached(k8swatch.CachedOptions{MaxBytes: -1}),
 		`k8swatch: pods: MaxBytes 0, Parallel -1: want 0 or more`:                                                                                           cached(k8swatch.CachedOptions{Parallel: -1}),
 		`k8swatch: ElectionOptions.Client is missing: want one such as Clientset().CoordinationV1()`:                                                        elect(k8swatch.ElectionOptions{}),
