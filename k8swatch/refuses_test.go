@@ -33,20 +33,20 @@ func TestOptionsAreChecked(t *testing.T) {
 	_, noCluster := k8swatch.NewCluster(&k8swatch.ClusterOptions{Kubeconfig: "/no/such"})
 	const times = "RenewDeadline 10s, RetryPeriod 2s: want each shorter than the one before, and the last one by a fifth"
 	for want, err := range map[string]error{
-		`k8swatch: pods: Namespace "NO SUCH": want the name of a namespace: a-z, 0-9 and -, 63 characters at most`:                                          watch(k8swatch.Options{Namespace: "NO SUCH"}),
-		`k8swatch: pods: LabelSelector "a in b": want one such as app=haproxy: unable to parse requirement: found 'b' expected: '('`:                        watch(k8swatch.Options{LabelSelector: "a in b"}),
-		`k8swatch: pods: FieldSelector "x": want one such as type=kubernetes.io/tls: invalid selector: 'x'; can't understand 'x'`:                           watch(k8swatch.Options{FieldSelector: "x"}),
+		`k8swatch: pods: Namespace "NO SUCH": want the name of a namespace: a-z, 0-9 and -, 63 characters at most`:                                watch(k8swatch.Options{Namespace: "NO SUCH"}),
+		`k8swatch: pods: LabelSelector "a in b": want one such as app=haproxy: unable to parse requirement: found 'b' expected: '('`:              watch(k8swatch.Options{LabelSelector: "a in b"}),
+		`k8swatch: pods: FieldSelector "x": want one such as type=kubernetes.io/tls: invalid selector: 'x'; can't understand 'x'`:                 watch(k8swatch.Options{FieldSelector: "x"}),
 		`k8swatch: pods: IndexBy: jsonpath "a[": wrong at offset 1: unterminated array: use .field, ['key'], [3], [-1], [*] or [?(@.field=="x")]`: watch(k8swatch.Options{IndexBy: []string{"a["}}),
-		`k8swatch: pods: MaxBytes -1, Parallel 0: want 0 or more`:                                                                                           cached(k8swatch.CachedOptions{MaxBytes: -1}),
-		`k8swatch: pods: MaxBytes 0, Parallel -1: want 0 or more`:                                                                                           cached(k8swatch.CachedOptions{Parallel: -1}),
-		`k8swatch: ElectionOptions.Client is missing: want one such as Clientset().CoordinationV1()`:                                                        elect(k8swatch.ElectionOptions{}),
-		`k8swatch: ElectionOptions.Namespace "": want the namespace of the Lease`:                                                                           elect(k8swatch.ElectionOptions{Client: leases, Name: "a"}),
-		`k8swatch: ElectionOptions.Name "A": want the name of the Lease`:                                                                                    elect(k8swatch.ElectionOptions{Client: leases, Namespace: "a", Name: "A"}),
-		`k8swatch: ElectionOptions.LeaseDuration -1s, ` + times:                                                                                             elect(k8swatch.ElectionOptions{Client: leases, Namespace: "a", Name: "a", LeaseDuration: -time.Second}),
-		`k8swatch: ElectionOptions.LeaseDuration 5s, ` + times:                                                                                              elect(k8swatch.ElectionOptions{Client: leases, Namespace: "a", Name: "a", LeaseDuration: 5 * time.Second}),
-		`k8swatch: manifests: the path is empty: want a folder`:                                                                                             noFolder,
-		`k8swatch: FolderOptions.MaxFile -1: want 0 or more bytes`:                                                                                          badBound,
-		`k8swatch: ClusterOptions.Kubeconfig "/no/such": want a file that says how to reach a cluster: stat /no/such: no such file or directory`:            noCluster,
+		`k8swatch: pods: MaxBytes -1, Parallel 0: want 0 or more`:                                                                                 cached(k8swatch.CachedOptions{MaxBytes: -1}),
+		`k8swatch: pods: MaxBytes 0, Parallel -1: want 0 or more`:                                                                                 cached(k8swatch.CachedOptions{Parallel: -1}),
+		`k8swatch: ElectionOptions.Client is missing: want one such as Clientset().CoordinationV1()`:                                              elect(k8swatch.ElectionOptions{}),
+		`k8swatch: ElectionOptions.Namespace "": want the namespace of the Lease`:                                                                 elect(k8swatch.ElectionOptions{Client: leases, Name: "a"}),
+		`k8swatch: ElectionOptions.Name "A": want the name of the Lease`:                                                                          elect(k8swatch.ElectionOptions{Client: leases, Namespace: "a", Name: "A"}),
+		`k8swatch: ElectionOptions.LeaseDuration -1s, ` + times:                                                                                   elect(k8swatch.ElectionOptions{Client: leases, Namespace: "a", Name: "a", LeaseDuration: -time.Second}),
+		`k8swatch: ElectionOptions.LeaseDuration 5s, ` + times:                                                                                    elect(k8swatch.ElectionOptions{Client: leases, Namespace: "a", Name: "a", LeaseDuration: 5 * time.Second}),
+		`k8swatch: manifests: the path is empty: want a folder`:                                                                                   noFolder,
+		`k8swatch: FolderOptions.MaxFile -1: want 0 or more bytes`:                                                                                badBound,
+		`k8swatch: ClusterOptions.Kubeconfig "/no/such": want a file that says how to reach a cluster: stat /no/such: no such file or directory`:  noCluster,
 	} {
 		require.EqualError(t, err, want)
 	}
