@@ -29,12 +29,12 @@ func TestManyBad(t *testing.T) {
 		renders, checks int
 		of, every       int // how many there are, and every which of them is bad
 	}{
-		"an invalid line":       {inLoop, "bad", 2, 2, 300, 20},
-		"an invalid line, each": {each, "bad", 2, 2, 300, 20},
-		"fail":                  {inLoop, "fail", 2, 1, 300, 20},
-		"fail, each":            {each, "fail", 2, 1, 300, 20},
-		"refused":               {inLoop, "x\nbackend evil", 2, 1, 300, 20},
-		"refused, each":         {each, "x\nbackend evil", 2, 1, 300, 20},
+		"an invalid line":       {inLoop, "bad", 2, 2, 1000, 20},
+		"an invalid line, each": {each, "bad", 2, 2, 1000, 20},
+		"fail":                  {inLoop, "fail", 2, 1, 1000, 20},
+		"fail, each":            {each, "fail", 2, 1, 1000, 20},
+		"refused":               {inLoop, "x\nbackend evil", 2, 1, 1000, 20},
+		"refused, each":         {each, "x\nbackend evil", 2, 1, 1000, 20},
 		"a nil pointer":         {map[string]string{"haproxy.cfg": "global\n{% for ing in ingresses %}\n" + nilPointer + "{% end %}\n"}, "fail", 2, 1, 100, 20},
 		"a nil pointer, each":   {map[string]string{"haproxy.cfg": "global\n", "haproxy.d/ingress.cfg": nilPointer}, "fail", 2, 1, 100, 20},
 	} {

@@ -62,7 +62,7 @@ func TestOneCauseIsOneLine(t *testing.T) {
 // lines, as fast as they are found, and released in one.
 func TestOneBadBatchIsAFewLines(t *testing.T) {
 	t.Parallel()
-	const many = 100 // the race detector makes this a minute for twice as many
+	const many = 200
 	for _, c := range []struct {
 		blind bool
 		most  int
