@@ -223,6 +223,7 @@ func TestFollowerListFails(t *testing.T) {
 	}
 	change := func(err error) { mu.Lock(); defer mu.Unlock(); fails = err }
 	inFollower(t, w, func(t *testing.T, s *follows) {
+		s.expect(t, "", "no HAProxy can be reached: credentials: Secret edge/haptic-credentials: it does not exist")
 		s.source.Apply(secretOf("", nil))
 		s.expect(t, "edge/haproxy-0", "credentials are in use: edge/haptic-credentials")
 		change(fmt.Errorf("boom"))
