@@ -20,7 +20,7 @@ MISTAKES ?= 10s
 IMAGE ?= haptic:latest
 DOCKER ?= docker
 
-.PHONY: demo image test e2e soak hostile mistakes figures bench bench-once haproxy
+.PHONY: demo image test race e2e soak hostile mistakes figures bench haproxy
 
 demo: haproxy ## run the reference controller on a folder of manifests, until Ctrl-C
 	@$(GO) build -o bin/controller ./examples/controller
@@ -35,12 +35,23 @@ image: ## the reference controller beside HAProxy 3.2, as IMAGE=haptic:latest
 QUICK = $(shell $(GO) env GOFLAGS) '-gcflags=all=-l -dwarf=false'
 RACE = $(shell $(GO) env GOFLAGS) -race -gcflags=all=-dwarf=false '-gcflags=k8s.io/...=-l -dwarf=false'
 
-test: haproxy ## all tests of the SDK, with the race detector, and each benchmark once
+# Packages of plain functions: the race detector makes their tests slow, and has nothing to find.
+# It watches those of their tests that have "Concurrent" in their names.
+PLAIN = ./templating/... ./internal/haproxycfg ./internal/jsonpath ./k8swatch/derive \
+	./dataplane/internal/change ./dataplane/internal/config ./dataplane/internal/diff \
+	./reconcile/claims ./examples/controller/annotation ./examples/controller/ingress
+
+test: haproxy ## all tests of the SDK, with the race detector where goroutines meet, and each benchmark once
 	GOOS=darwin GOFLAGS="$(QUICK)" $(GO) build ./dataplane
+	GOFLAGS="$(QUICK)" $(GO) test -vet=all -timeout $(TEST_TIMEOUT) $(PLAIN)
 	export GOFLAGS="$(RACE)"; \
-	$(GO) test -vet=all -timeout $(TEST_TIMEOUT) ./... && \
+	$(GO) test -vet=off -run Concurrent ./templating ./internal/jsonpath && \
+	$(GO) test -vet=all -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))") && \
 	(cd examples/traced && $(GO) test -vet=all ./...) && \
 	(cd internal/e2e && $(GO) vet ./...)
+
+race: haproxy ## all tests of the SDK with the race detector
+	GOFLAGS="$(RACE)" $(GO) test -vet=off -timeout 1h ./...
 
 e2e: haproxy ## the controller against a real API server and a real haproxy
 	@internal/tools/install-packages ip:iproute2
@@ -70,10 +81,6 @@ figures: haproxy ## what a change costs with 100 to 10,000 Ingresses, how long a
 
 bench: haproxy ## figures: see the doc comment of each benchmark
 	$(GO) test -run '^$$' -bench . -benchmem ./...
-
-# The tests of other packages run their benchmarks: see internal/benchtest.
-bench-once: haproxy ## each benchmark once, on small inputs, where no TestBenchmarks does that
-	GOFLAGS="$(RACE)" $(GO) test -vet=off -run '^$$' -bench . -benchtime 1x -short -timeout $(TEST_TIMEOUT) ./validate ./dataplane/internal/diff ./examples/controller/ingress
 
 haproxy: ## install haproxy where it is missing
 	@internal/tools/install-packages haproxy:haproxy

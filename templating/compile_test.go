@@ -14,7 +14,7 @@ import (
 
 // Programs with several engines compile them when it suits them. The race
 // detector tells.
-func TestCompileAtOnce(t *testing.T) {
+func TestCompileConcurrently(t *testing.T) {
 	files := fstest.MapFS{"haproxy.cfg": {Data: []byte("{% for true %}{% if !false && true %}{% break %}{% end %}{% end %}global\n")}}
 	var wg sync.WaitGroup
 	for range 8 {

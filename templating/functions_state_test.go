@@ -57,8 +57,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestSharedBetweenEntries renders entries of one reconciliation at once.
-func TestSharedBetweenEntries(t *testing.T) {
+// TestSharedConcurrently renders entries of one reconciliation at once.
+func TestSharedConcurrently(t *testing.T) {
 	var calls atomic.Int32
 	e := compile(t, files("a.http", "{{ shared.ComputeIfAbsent(`k`, func() any { return slow() }) }}", "b.http", "{{ shared.Get(`k`) }}"),
 		&templating.Options{Globals: map[string]any{"slow": func() int { return int(calls.Add(1)) }}})
@@ -79,8 +79,8 @@ func TestSharedBetweenEntries(t *testing.T) {
 	}
 }
 
-// TestSharedByTwo has two renders of which each computes what the other one needs.
-func TestSharedByTwo(t *testing.T) {
+// TestSharedByTwoConcurrently has two renders of which each computes what the other one needs.
+func TestSharedByTwoConcurrently(t *testing.T) {
 	const text = "{{ shared.ComputeIfAbsent(`%s`, func() any { return shared.ComputeIfAbsent(`%s`, func() any { return count() }) }) }}"
 	computed := 0
 	e := compile(t, files("a.http", fmt.Sprintf(text, "a", "b"), "b.http", fmt.Sprintf(text, "b", "a")),

@@ -73,10 +73,16 @@ func TestBrokenManifestAtARestart(t *testing.T) {
 	d.until(blog)
 	code, _ := page("/readyz")
 	require.Equal(t, http.StatusServiceUnavailable, code)
-	require.True(t, shop() && blog())
+	serves := func() {
+		_, body := d.get("http://"+d.http+"/health", "shop.demo.test")
+		require.Contains(t, body, "127.0.0.13:", d.stderr.String())
+		_, body = d.get("http://"+d.http+"/posts", "blog.demo.test")
+		require.Contains(t, body, "127.0.0.14:", d.stderr.String())
+	}
+	serves()
 	d.edit("shop.yaml", func(string) string { return string(whole) })
 	d.until(func() bool { code, _ := page("/readyz"); return code == http.StatusOK })
-	require.True(t, shop() && blog())
+	serves()
 	_, verbose = page("/readyz?verbose")
 	require.Contains(t, verbose, "[+]manifests (reported): ok")
 	d.stop()

@@ -308,8 +308,8 @@ func ExampleCompile() {
 	// jsonpath "spec.rules[0": wrong at offset 10: unterminated array: use .field, ['key'], [3], [-1], [*] or [?(@.field=="x")]
 }
 
-// TestTogether: a path may be read by many at once.
-func TestTogether(t *testing.T) {
+// TestConcurrently: a path may be read by many at once.
+func TestConcurrently(t *testing.T) {
 	for _, expr := range []string{"spec.rules[?(@.host)].host", "spec.rules[*].host"} {
 		b := mustBind(t, expr, reflect.TypeFor[*networkingv1.Ingress]())
 		var wg sync.WaitGroup
