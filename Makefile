@@ -68,6 +68,7 @@ soak: haproxy ## random faults under constant traffic, for SOAK=10m, and random 
 hostile: haproxy ## what a hostile tenant can delay of another's changes, attack by attack, each for HOSTILE=30s
 	$(GO) test -count=1 -v -run '^(TestHostileTenantStallsNobody|TestEndpointsBesideWhatHangs)$$' ./examples/controller -hostile
 	$(GO) test -count=1 -v -run '^TestNoneIsSlow$$' ./templating/regex -slow $(HOSTILE)
+	$(GO) test -count=1 -v -run '^TestFullSums$$' ./examples/controller/ingress -sums
 	@internal/tools/install-packages ip:iproute2
 	cd internal/e2e && $(GO) test -count=1 -v -run '^TestHostile$$' -hostile $(HOSTILE) -timeout 24h .
 

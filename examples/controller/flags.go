@@ -119,7 +119,7 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	)
 	fs.Func(
 		"limit",
-		"what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(),
+		"what one namespace, and all together, can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(),
 		c.limits.Set,
 	)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")
@@ -152,6 +152,7 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	if c.maxConn == 0 && !c.targets.Remote() {
 		c.maxConn = defaultMaxConn()
 	}
+	c.limits.Memory = kit.Memory()
 	return c, fs.Err()
 }
 

@@ -31,6 +31,7 @@ func (p *Port) hasSlices() bool {
 type Options struct {
 	PerBackend   int // bounds the servers of a backend
 	PerNamespace int // bounds the servers of all backends of a namespace
+	OfAll        int // bounds the servers of all namespaces, see [limits.Quota]; 0: no bound
 	Spare        int // the step of [Slots.Servers]
 
 	// Earlier returns the slots that a backend had in an earlier process, see [ReadSlots]. It
@@ -73,14 +74,14 @@ func NewBackends[V any](from *derive.Collection[string, V], port func(*derive.Re
 	})
 	b.reads = limits.NewBudget("endpoints read", sized, func(_ string, p *sizedPort) (string, int) {
 		return p.to.Of.Namespace, min(p.size, 2*opts.PerBackend)
-	}, order, 3*opts.PerNamespace, limits.Part)
+	}, order, limits.Bound{Name: "servers", Namespace: 3 * opts.PerNamespace, All: 3 * opts.OfAll, Scale: 3}, limits.Part)
 	b.found = derive.Each("addresses", sized, b.find)
 	b.servers = limits.NewBudget("servers", b.found, func(_ string, f *found) (string, int) {
 		if !f.to.hasSlices() {
 			return "", 0
 		}
 		return f.to.Of.Namespace, min(len(f.addresses), opts.PerBackend)
-	}, order, opts.PerNamespace, limits.Part)
+	}, order, limits.Bound{Name: "servers", Namespace: opts.PerNamespace, All: opts.OfAll}, limits.Part)
 	return b
 }
 
@@ -127,8 +128,8 @@ func (b *Backends) find(at *derive.Reads, backend string, p *sizedPort, _ *found
 	}
 	most := min(2*b.opts.PerBackend, b.reads.Share(at, svc.Namespace, backend))
 	if most <= 0 && p.size > 0 {
-		limits.Refuse(at, "Service", svc, reconcile.Refusal{Reason: fmt.Sprintf("namespace %s has too many endpoints and EndpointSlices "+
-			"to read those of this Service, and requests get 503: raise -limit servers-per-namespace=%d", svc.Namespace, b.opts.PerNamespace)})
+		limits.Refuse(at, "Service", svc, reconcile.Refusal{Reason: fmt.Sprintf("the endpoints of this Service are not read, and requests get 503: "+
+			"namespace %s has three times %s", svc.Namespace, b.reads.Over(at, "endpoints and EndpointSlices"))})
 		return now, true
 	}
 	all, _ := b.slicesOf.Get(at, p.to.Of)
@@ -195,8 +196,8 @@ func (b *Backends) reportServers(at *derive.Reads, f *found, limit int) {
 		reason = fmt.Sprintf("it has %s endpoints on port %d, more than the %s servers of a backend (servers-per-backend): %[3]s serve",
 			limits.Figure(has), port, limits.Figure(limit))
 	case len(f.addresses) >= limit:
-		reason = fmt.Sprintf("it has %s endpoints on port %d, and namespace %s has %s servers left of its %s (servers-per-namespace): %[4]s serve",
-			limits.Figure(has), port, f.to.Of.Namespace, limits.Figure(limit), limits.Figure(b.opts.PerNamespace))
+		reason = fmt.Sprintf("it has %s endpoints on port %d, of which %s serve: namespace %s has %s",
+			limits.Figure(has), port, limits.Figure(limit), f.to.Of.Namespace, b.servers.Over(at, "servers"))
 	default:
 		reason = fmt.Sprintf("it has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
 			limits.Figure(f.total), port, limits.Figure(f.read), limits.Figure(len(f.addresses)))

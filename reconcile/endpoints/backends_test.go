@@ -149,7 +149,7 @@ func TestNamespaceIsFull(t *testing.T) {
 	require.Len(t, c.accept("evil_b"), 1)
 	require.Len(t, c.accept("shop_web"), 1)
 	require.Len(t, c.refused.Get(nil), 1)
-	require.Contains(t, c.refused.Get(nil)[0].String(), "Service evil/b: it has 2 endpoints on port 80, and namespace evil has 1 servers left of its 3 (servers-per-namespace): 1 serve")
+	require.Contains(t, c.refused.Get(nil)[0].String(), "Service evil/b: it has 2 endpoints on port 80, of which 1 serve: namespace evil has more than the 3 servers of one namespace (servers-per-namespace)")
 }
 
 // TestNoServers: a Service without endpoints, without the port, or with a name has a backend.

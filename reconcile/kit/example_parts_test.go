@@ -126,3 +126,8 @@ func ExampleNewElection() {
 	fmt.Println(told.String(), err)
 	// Output: leads now and deploys, as one <nil>
 }
+
+func ExampleMemory() {
+	fmt.Println(kit.Memory() > 1<<20)
+	// Output: true
+}

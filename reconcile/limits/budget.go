@@ -39,6 +39,7 @@ func OrderOf[K comparable, V, P any](name string, from *derive.Collection[K, V],
 // Budget shares what a namespace may take of something among the items that ask for it. The
 // first in an order get it. It costs little while all asks together fit.
 type Budget[K comparable] struct {
+	*Quota
 	crowded *derive.Collection[string, bool]
 	shares  *derive.Collection[string, map[K]int]
 }
@@ -52,14 +53,14 @@ const (
 )
 
 // NewBudget makes a budget of the items of a collection. amount says what an item asks for, and
-// of which namespace; it must depend only on its arguments. limit is what a namespace has.
+// of which namespace; it must depend only on its arguments.
 func NewBudget[K comparable, V any](name string, from *derive.Collection[K, V], amount func(K, V) (namespace string, n int),
-	order Order[K], limit int, cut Cut) *Budget[K] {
-	b := &Budget[K]{}
+	order Order[K], bound Bound, cut Cut) *Budget[K] {
 	sums := derive.Sum(name, from, func(k K, v V, add func(string, int)) { add(amount(k, v)) })
-	b.crowded = derive.Each(name+", crowded", sums, func(_ *derive.Reads, _ string, n int, _ bool) (bool, bool) { return true, n > limit })
+	b := &Budget[K]{Quota: NewQuota(name, sums, bound)}
+	b.crowded = derive.Each(name+", crowded", sums, func(at *derive.Reads, _ string, n int, _ bool) (bool, bool) { return true, n > b.Most(at) })
 	b.shares = derive.Each(name+", shares", b.crowded, func(at *derive.Reads, namespace string, _ bool, _ map[K]int) (map[K]int, bool) {
-		shares, left := map[K]int{}, limit
+		shares, left := map[K]int{}, b.Most(at)
 		for k := range order(at, namespace) {
 			v, ok := from.Get(at, k)
 			if !ok {

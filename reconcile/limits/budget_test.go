@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -40,7 +41,7 @@ func ExampleOrderOf() {
 func ExampleNewBudget() {
 	g := derive.New()
 	asks := derive.NewInput[string, ask](g, "asks")
-	budget := limits.NewBudget("servers", asks.Collection, amount, byAge(asks.Collection), 100, limits.Part)
+	budget := limits.NewBudget("servers", asks.Collection, amount, byAge(asks.Collection), limits.Bound{Name: "servers", Namespace: 100}, limits.Part)
 	asks.Set("old", ask{"shop", 9, 80})
 	asks.Set("young", ask{"shop", 1, 50})
 	fmt.Println(g.Run(context.Background()), budget.Share(nil, "shop", "old"), budget.Share(nil, "shop", "young"))
@@ -50,7 +51,7 @@ func ExampleNewBudget() {
 func ExampleBudget_Share() {
 	g := derive.New()
 	asks := derive.NewInput[string, ask](g, "asks")
-	budget := limits.NewBudget("servers", asks.Collection, amount, byAge(asks.Collection), 100, limits.Whole)
+	budget := limits.NewBudget("servers", asks.Collection, amount, byAge(asks.Collection), limits.Bound{Name: "servers", Namespace: 100}, limits.Whole)
 	asks.Set("old", ask{"shop", 9, 80})
 	asks.Set("young", ask{"shop", 1, 50})
 	fmt.Println(g.Run(context.Background()), budget.Share(nil, "shop", "old"), budget.Share(nil, "shop", "young"))
@@ -62,8 +63,8 @@ func ExampleBudget_Share() {
 func TestBudget(t *testing.T) {
 	g := derive.New()
 	asks := derive.NewInput[string, ask](g, "asks")
-	whole := limits.NewBudget("whole", asks.Collection, amount, byAge(asks.Collection), 100, limits.Whole)
-	part := limits.NewBudget("part", asks.Collection, amount, byAge(asks.Collection), 100, limits.Part)
+	whole := limits.NewBudget("whole", asks.Collection, amount, byAge(asks.Collection), limits.Bound{Name: "servers", Namespace: 100}, limits.Whole)
+	part := limits.NewBudget("part", asks.Collection, amount, byAge(asks.Collection), limits.Bound{Name: "servers", Namespace: 100}, limits.Part)
 	for i, n := range []int{80, 50, 20, 1} {
 		asks.Set(fmt.Sprint(i), ask{"shop", -i, n})
 	}
@@ -82,4 +83,71 @@ func TestBudget(t *testing.T) {
 	asks.Delete("0")
 	require.NoError(t, g.Run(t.Context()))
 	require.Equal(t, math.MaxInt, whole.Share(nil, "shop", "1"))
+}
+
+func ExampleNewQuota() {
+	g := derive.New()
+	asks := derive.NewInput[string, ask](g, "asks")
+	sums := derive.Sum("sums", asks.Collection, func(k string, a ask, add func(string, int)) { add(amount(k, a)) })
+	quota := limits.NewQuota("servers", sums, limits.Bound{Name: "servers", Namespace: 100, All: 150})
+	asks.Set("one", ask{"big", 1, 500})
+	asks.Set("two", ask{"huge", 1, 900})
+	asks.Set("three", ask{"small", 1, 10})
+	fmt.Println(g.Run(context.Background()), quota.Most(nil))
+	// Output: <nil> 70
+}
+
+func ExampleQuota_Most() {
+	g := derive.New()
+	sums := derive.NewInput[string, int](g, "sums")
+	quota := limits.NewQuota("servers", sums.Collection, limits.Bound{Name: "servers", Namespace: 100, All: 100})
+	sums.Set("big", 90)
+	sums.Set("small", 20)
+	fmt.Println(g.Run(context.Background()), quota.Most(nil))
+	// Output: <nil> 80
+}
+
+func ExampleQuota_Over() {
+	g := derive.New()
+	sums := derive.NewInput[string, int](g, "sums")
+	quota := limits.NewQuota("servers", sums.Collection, limits.Bound{Name: "servers", Namespace: 1000, All: 1500})
+	sums.Set("big", 9000)
+	fmt.Println(g.Run(context.Background()), quota.Over(nil, "endpoints"))
+	sums.Set("other", 9000)
+	fmt.Println(g.Run(context.Background()), quota.Over(nil, "endpoints"))
+	// Output:
+	// <nil> more than the 1,000 endpoints of one namespace (servers-per-namespace)
+	// <nil> more than 750 endpoints, its share of the 1,500 of all namespaces (servers-of-all)
+}
+
+// TestQuota: all together never get more than there is; who asks for less than an equal part
+// gets it, and nobody gets less than that for others.
+func TestQuota(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		g := derive.New()
+		sums := derive.NewInput[string, int](g, "sums")
+		bound := limits.Bound{Namespace: 1 + random.IntN(100), All: 1 + random.IntN(300)}
+		quota := limits.NewQuota("servers", sums.Collection, bound)
+		asked := map[string]int{}
+		for range 1 + random.IntN(20) { // changes
+			name := fmt.Sprint(random.IntN(9))
+			asked[name] = 1 + random.IntN(200)
+			sums.Set(name, asked[name])
+			if random.IntN(3) == 0 {
+				sums.Delete(name)
+				delete(asked, name)
+			}
+			require.NoError(t, g.Run(t.Context()))
+			most, got, wanted := quota.Most(nil), 0, 0
+			for _, n := range asked {
+				got += min(n, most)
+				wanted += min(n, bound.Namespace)
+			}
+			require.LessOrEqual(t, most, bound.Namespace)
+			require.LessOrEqual(t, got, bound.All, "%v", asked)
+			require.Greater(t, got+max(1, len(asked)), min(wanted, bound.All), "nothing is left over: %v, %+v, each %d", asked, bound, most)
+			require.GreaterOrEqual(t, most, min(bound.Namespace, bound.All/max(1, len(asked))), "an equal part")
+		}
+	}
 }

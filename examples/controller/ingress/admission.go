@@ -11,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/hapticsdk/haptic/k8swatch/derive"
+	"github.com/hapticsdk/haptic/reconcile/limits"
 )
 
 // byAge puts the older Ingress first, then the first by name.
@@ -41,19 +42,31 @@ func (r *room) equal(other *room) bool {
 	return r.full == other.full && maps.Equal(r.left, other.left)
 }
 
+// deriveRoom adds up what the Ingresses of each namespace take.
+func (m *Model) deriveRoom(ours *derive.Collection[Name, *networkingv1.Ingress]) {
+	l := &m.Limits
+	m.pathsOfSpace = derive.Sum("paths of a namespace", ours,
+		func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).paths) })
+	m.bytesOfSpace = derive.Sum("bytes of a namespace", ours,
+		func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).bytes) })
+	m.pathQuota = limits.NewQuota("paths", m.pathsOfSpace, limits.Bound{Name: "paths", Namespace: l.PathsPerNamespace, All: l.PathsOfAll})
+	m.byteQuota = limits.NewQuota("bytes", m.bytesOfSpace, limits.Bound{Name: "map-bytes", Namespace: l.MapBytesPerNamespace, All: l.MapBytesOfAll})
+}
+
 // rooms shares a namespace that has more paths, or more bytes of them, than it may.
 func (m *Model) rooms(at *derive.Reads, namespace string, all derive.Ordered[*networkingv1.Ingress], _ *room) (*room, bool) {
 	paths, _ := m.pathsOfSpace.Get(at, namespace)
 	bytes, _ := m.bytesOfSpace.Get(at, namespace)
-	if l := &m.Limits; paths <= l.PathsPerNamespace && bytes <= l.MapBytesPerNamespace {
+	left := size{m.pathQuota.Most(at), m.byteQuota.Most(at)}
+	if paths <= left.paths && bytes <= left.bytes {
 		return nil, false
 	}
-	r, left := &room{left: map[Name]size{}}, size{m.Limits.PathsPerNamespace, m.Limits.MapBytesPerNamespace}
+	r := &room{left: map[Name]size{}}
 	for ing := range all.All() {
 		r.left[nameOf(ing)] = left
 		part := measure{paths: min(m.Limits.PathsPerIngress, left.paths), bytes: left.bytes}
 		if cut, _ := part.cut(ing); cut != nil && part.taken < m.Limits.PathsPerIngress {
-			r.full = m.fullSpace(namespace, part.taken == part.paths)
+			r.full = m.fullSpace(at, namespace, part.taken == part.paths)
 			break
 		}
 		left = size{left.paths - part.taken, left.bytes - part.size}
@@ -87,7 +100,7 @@ func (m *Model) admit(at *derive.Reads, name Name, ing, was *networkingv1.Ingres
 				figure(sizeOf(ing).paths), figure(l.PathsPerIngress)),
 		)
 	default:
-		refuse(at, ing, end, m.fullSpace(name.Namespace, most.taken == most.paths)+": this and what follows is not served")
+		refuse(at, ing, end, m.fullSpace(at, name.Namespace, most.taken == most.paths)+": this and what follows is not served")
 	}
 	if reflect.DeepEqual(was, part) { // a part that is the same keeps its pointer
 		return was, true
@@ -96,19 +109,11 @@ func (m *Model) admit(at *derive.Reads, name Name, ing, was *networkingv1.Ingres
 }
 
 // fullSpace says which limit of a namespace is reached: that of paths, or that of bytes.
-func (m *Model) fullSpace(namespace string, ofPaths bool) string {
+func (m *Model) fullSpace(at *derive.Reads, namespace string, ofPaths bool) string {
 	if ofPaths {
-		return fmt.Sprintf(
-			"namespace %s has more than the %s paths and TLS hosts of one namespace (paths-per-namespace)",
-			namespace,
-			figure(m.Limits.PathsPerNamespace),
-		)
+		return "namespace " + namespace + " has " + m.pathQuota.Over(at, "paths and TLS hosts")
 	}
-	return fmt.Sprintf(
-		"hosts and paths of namespace %s have more than the %s bytes of one namespace (map-bytes-per-namespace)",
-		namespace,
-		figure(m.Limits.MapBytesPerNamespace),
-	)
+	return "hosts and paths of namespace " + namespace + " have " + m.byteQuota.Over(at, "bytes")
 }
 
 // measure counts the paths, empty rules and TLS hosts of an Ingress, and their bytes,

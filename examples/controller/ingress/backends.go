@@ -32,16 +32,16 @@ func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
 	l := &m.Limits
 	m.backendBudget = limits.NewBudget("number of backends", of.backends, func(name string, all []*backendAsk) (string, int) {
 		return all[0].ref.Namespace, 1 - boolToInt(isStream(name))
-	}, order, l.BackendsPerNamespace, limits.Whole)
+	}, order, limits.Bound{Name: "backends", Namespace: l.BackendsPerNamespace, All: l.BackendsOfAll}, limits.Whole)
 	m.optionBudget = limits.NewBudget("bytes of options", of.backends, func(_ string, all []*backendAsk) (string, int) {
 		return all[0].ref.Namespace, all[0].options.Size()
-	}, order, l.OptionBytesPerNamespace, limits.Whole)
+	}, order, limits.Bound{Name: "option-bytes", Namespace: l.OptionBytesPerNamespace, All: l.OptionBytesOfAll}, limits.Whole)
 	m.rateBudget = limits.NewBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
 		return all[0].ref.Namespace, all[0].options.Addresses()
-	}, order, l.RateAddressesPerNamespace, limits.Whole)
+	}, order, limits.Bound{Name: "rate-addresses", Namespace: l.RateAddressesPerNamespace, All: l.RateAddressesOfAll}, limits.Whole)
 	m.backendAsks = of.backends
 	m.servers = endpoints.NewBackends(of.backends, m.portOf, m.Slices.Collection, m.judge, order, endpoints.Options{
-		PerBackend: l.ServersPerBackend, PerNamespace: l.ServersPerNamespace, Spare: m.SpareServers,
+		PerBackend: l.ServersPerBackend, PerNamespace: l.ServersPerNamespace, OfAll: l.ServersOfAll, Spare: m.SpareServers,
 		Earlier: func(backend string) endpoints.Slots { return m.earlier.slots[backend] },
 	})
 	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
@@ -246,26 +246,14 @@ func (m *Model) backendProblem(at *derive.Reads, namespace, backend string) stri
 	words := append(strings.Split(backend, "_"), "", "", "")
 	switch service := words[1]; {
 	case m.backendBudget.Share(at, namespace, backend) < 1:
-		return fmt.Sprintf("namespace %s has more than the %s backends of one namespace (backends-per-namespace): Service %s/%s port %s is not served",
-			namespace, figure(m.Limits.BackendsPerNamespace), namespace, service, words[2])
+		return fmt.Sprintf("namespace %s has %s: Service %[1]s/%[3]s port %[4]s is not served", namespace, m.backendBudget.Over(at, "backends"), service, words[2])
 	case words[3] == "":
 	case m.optionBudget.Share(at, namespace, backend) == 0:
-		return fmt.Sprintf(
-			"annotations of namespace %s have more than the %s bytes of one namespace, times their backends (option-bytes-per-namespace): Service %s/%s is not served",
-			namespace,
-			figure(m.Limits.OptionBytesPerNamespace),
-			namespace,
-			service,
-		)
+		return fmt.Sprintf("annotations of namespace %s have, times their backends, %s: Service %[1]s/%[3]s is not served",
+			namespace, m.optionBudget.Over(at, "bytes"), service)
 	case m.rateBudget.Share(at, namespace, backend) == 0:
-		return fmt.Sprintf(
-			"rates of namespace %s count more than the %s addresses of one namespace (rate-addresses-per-namespace): Service %s/%s is not served; %srate-limit-size has it count fewer",
-			namespace,
-			figure(m.Limits.RateAddressesPerNamespace),
-			namespace,
-			service,
-			annotation.HAProxy,
-		)
+		return fmt.Sprintf("rates of namespace %s count %s: Service %[1]s/%[3]s is not served; %[4]srate-limit-size has it count fewer",
+			namespace, m.rateBudget.Over(at, "addresses"), service, annotation.HAProxy)
 	}
 	return ""
 }

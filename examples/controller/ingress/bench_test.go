@@ -36,7 +36,7 @@ func manyIngresses(n int) *world {
 var benchSettings = Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
 
 // mostLimits have room for all resources in one namespace.
-var mostLimits = Limits{PathsPerNamespace: 1 << 20, BackendsPerNamespace: 1 << 20, ServersPerNamespace: 1 << 20, MapBytesPerNamespace: 1 << 30}
+var mostLimits = Limits{PathsPerNamespace: 1 << 20, BackendsPerNamespace: 1 << 20, ServersPerNamespace: 1 << 20, MapBytesPerNamespace: 1 << 30, Memory: 1 << 40}
 
 // newBench is a model with the resources of a world.
 func newBench(w *world) *state {

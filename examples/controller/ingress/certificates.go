@@ -32,7 +32,7 @@ func (m *Model) deriveCertificates() *ofCertificates {
 	}, byAge, func(a, b Name) int { return cmp.Compare(a.Name, b.Name) })
 	m.secretBudget = limits.NewBudget("number of Secrets", named, func(of Name, _ []*networkingv1.Ingress) (string, int) {
 		return of.Namespace, 1
-	}, order, m.Limits.SecretsPerNamespace, limits.Whole)
+	}, order, limits.Bound{Name: "secrets", Namespace: m.Limits.SecretsPerNamespace, All: m.Limits.SecretsOfAll}, limits.Whole)
 	m.certificates = derive.Each("certificates", named, m.check)
 	derive.Each("useless certificates", m.certificates, m.refuseUnusable)
 	asks := derive.Each("asks for certificates", derive.GroupBy("with TLS", m.mine, onlyTLS, byAge), m.readTLS)
@@ -104,8 +104,7 @@ func (c *checkedSecret) use() *certs.Certificate { return c.checked.InUse }
 // has none that is valid, so a bad renewal does not break a working site.
 func (m *Model) check(at *derive.Reads, name Name, _ []*networkingv1.Ingress, was *checkedSecret) (*checkedSecret, bool) {
 	if m.secretBudget.Share(at, name.Namespace, name) < 1 {
-		return &checkedSecret{problem: fmt.Sprintf("namespace %s has more than the %s Secrets of one namespace (secrets-per-namespace): Secret %s is not used",
-			name.Namespace, figure(m.Limits.SecretsPerNamespace), name)}, true
+		return &checkedSecret{problem: fmt.Sprintf("namespace %s has %s: Secret %s is not used", name.Namespace, m.secretBudget.Over(at, "Secrets"), name)}, true
 	}
 	return m.checkSecret(at, name, certificateName(name), was), true
 }

@@ -1,12 +1,26 @@
 package ingress
 
-import "github.com/hapticsdk/haptic/reconcile/limits"
+import (
+	"cmp"
 
-// Limits bound what the resources of one namespace can add to a configuration, so that
-// it exhausts neither HAProxy nor the controller. Zero means the default of
-// [LimitsUsage]. The model refuses by name what exceeds a limit. The first ones are served,
-// and no other namespace suffers.
+	"github.com/hapticsdk/haptic/reconcile/limits"
+)
+
+// Limits bound what the resources of one namespace, and of all together, can add to a
+// configuration, so that they exhaust neither HAProxy nor the controller. Zero means the
+// default of [LimitsUsage]. The model refuses by name what exceeds a limit. The first ones are
+// served, and no other namespace suffers: see [limits.Quota].
 type Limits struct {
+	// Memory is how many bytes HAProxy and the controller have. Defaults of what all namespaces
+	// may take follow it. Zero means [UsualMemory].
+	Memory uint64
+
+	ServersOfAll, BackendsOfAll, PathsOfAll, MapBytesOfAll, SecretsOfAll, OptionBytesOfAll, RateAddressesOfAll int
+
+	// PatternsOfAll, CanariesOfAll and UserMillisecondsOfAll bound time, whatever the memory is:
+	// that of a request, and that of a start.
+	PatternsOfAll, CanariesOfAll, UserMillisecondsOfAll int
+
 	// ServersPerBackend bounds the endpoints of a Service that serve. Those that
 	// already serve stay. A server takes 5.5 KB in HAProxy.
 	ServersPerBackend int
@@ -50,7 +64,11 @@ type Limits struct {
 	RateAddressesPerNamespace int
 }
 
+// UsualMemory is the memory for which [LimitsUsage] has the defaults.
+const UsualMemory = 3 << 29 // 1.5 GiB
+
 func (l *Limits) table() limits.Table {
+	byMemory := func(usual int) int { return int(float64(usual) * float64(cmp.Or(l.Memory, UsualMemory)) / UsualMemory) }
 	return limits.Table{
 		{Name: "servers-per-backend", Value: &l.ServersPerBackend, Usual: 1000, What: "endpoints of a Service that serve"},
 		{Name: "servers-per-namespace", Value: &l.ServersPerNamespace, Usual: 20_000, What: "endpoints times ports"},
@@ -64,9 +82,19 @@ func (l *Limits) table() limits.Table {
 		{Name: "certificates-per-secret", Value: &l.CertificatesPerSecret, Usual: 10, What: "length of a chain"},
 		{Name: "patterns-per-namespace", Value: &l.PatternsPerNamespace, Usual: 500, What: "paths that are regular expressions"},
 		{Name: "canaries-per-namespace", Value: &l.CanariesPerNamespace, Usual: 100, What: "paths with a canary"},
-		{Name: "user-milliseconds-per-namespace", Value: &l.UserMillisecondsPerNamespace, Usual: 2000, What: "time to read users with passwords"},
-		{Name: "option-bytes-per-namespace", Value: &l.OptionBytesPerNamespace, Usual: 16 << 20, What: "lists and texts of annotations, times their backends"},
-		{Name: "rate-addresses-per-namespace", Value: &l.RateAddressesPerNamespace, Usual: 1 << 20, What: "addresses that rates of annotations count"},
+		{Name: "user-milliseconds-per-namespace", Value: &l.UserMillisecondsPerNamespace, Usual: 500, What: "time to read users with passwords"},
+		{Name: "option-bytes-per-namespace", Value: &l.OptionBytesPerNamespace, Usual: 6 << 20, What: "lists and texts of annotations, times their backends"},
+		{Name: "rate-addresses-per-namespace", Value: &l.RateAddressesPerNamespace, Usual: 1 << 19, What: "addresses that rates of annotations count"},
+		{Name: "servers-of-all", Value: &l.ServersOfAll, Usual: byMemory(20_000), What: "those of all namespaces; in proportion to the memory, as are the next six"},
+		{Name: "backends-of-all", Value: &l.BackendsOfAll, Usual: byMemory(14_000), What: "those of all namespaces"},
+		{Name: "paths-of-all", Value: &l.PathsOfAll, Usual: byMemory(30_000), What: "those of all namespaces"},
+		{Name: "map-bytes-of-all", Value: &l.MapBytesOfAll, Usual: byMemory(4 << 20), What: "those of all namespaces"},
+		{Name: "secrets-of-all", Value: &l.SecretsOfAll, Usual: byMemory(2000), What: "those of all namespaces"},
+		{Name: "option-bytes-of-all", Value: &l.OptionBytesOfAll, Usual: byMemory(6 << 20), What: "those of all namespaces"},
+		{Name: "rate-addresses-of-all", Value: &l.RateAddressesOfAll, Usual: byMemory(1 << 19), What: "those of all namespaces"},
+		{Name: "patterns-of-all", Value: &l.PatternsOfAll, Usual: 5000, What: "those of all namespaces"},
+		{Name: "canaries-of-all", Value: &l.CanariesOfAll, Usual: 1000, What: "those of all namespaces"},
+		{Name: "user-milliseconds-of-all", Value: &l.UserMillisecondsOfAll, Usual: 1000, What: "those of all namespaces"},
 	}
 }
 

@@ -87,7 +87,7 @@ func TestAmplification(t *testing.T) {
 	require.LessOrEqual(t, countServers(r), 20_001)
 	require.Len(t, r.Backends.Slice(), 601, "what has no servers left answers 503")
 	require.LessOrEqual(t, len(r.Refused), 20, "ten of the Ingress, ten of the Service")
-	require.True(t, isRefused(r.Refused, "Service evil/many: it has 600 endpoints on port 34, and namespace evil has 200 servers left of its 20,000 (servers-per-namespace): 200 serve"))
+	require.True(t, isRefused(r.Refused, "Service evil/many: it has 600 endpoints on port 34, of which 199 serve: namespace evil has more than 19,999 servers, its share of the 20,000 of all namespaces (servers-of-all)"))
 }
 
 func TestServersOfABackend(t *testing.T) {
@@ -227,7 +227,7 @@ func TestManySlices(t *testing.T) {
 	r := w.build()
 	requireGood(t, r)
 	require.True(t, isRefused(r.Refused, "Service evil/many0: it has 5,000 endpoints on port 1, of which 2,000 are read"))
-	require.True(t, isRefused(r.Refused, "namespace evil has too many endpoints and EndpointSlices to read those of this Service, and requests get 503: raise -limit servers-per-namespace="))
+	require.True(t, isRefused(r.Refused, "the endpoints of this Service are not read, and requests get 503: namespace evil has three times more than 19,99"))
 }
 
 func isRefused(refused []reconcile.Refusal, text string) bool {

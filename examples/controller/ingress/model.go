@@ -102,6 +102,8 @@ type Model struct {
 	classes         derive.Value[*classes]
 	pathsOfSpace    *derive.Collection[string, int]
 	bytesOfSpace    *derive.Collection[string, int]
+	pathQuota       *limits.Quota
+	byteQuota       *limits.Quota
 	room            *derive.Collection[string, *room]
 	mine            *derive.Collection[Name, *networkingv1.Ingress] // with what its namespace has room for
 	hosts           *claims.Hosts
@@ -229,23 +231,17 @@ func (m *Model) deriveIngresses() *ofIngresses {
 		add(name.Namespace, ing)
 	}
 	ordered := derive.SortBy("by age", ours, bySpace, byAge)
-	m.pathsOfSpace = derive.Sum(
-		"paths of a namespace",
-		ours,
-		func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).paths) },
-	)
-	m.bytesOfSpace = derive.Sum(
-		"bytes of a namespace",
-		ours,
-		func(n Name, ing *networkingv1.Ingress, add func(string, int)) { add(n.Namespace, sizeOf(ing).bytes) },
-	)
+	m.deriveRoom(ours)
 	m.room = derive.Each("room", ordered, m.rooms).Equal((*room).equal)
 	m.mine = derive.Each("mine", ours, m.admit)
 	m.deriveHosts()
 	all := derive.Each("annotated", m.mine, m.readAnnotations)
 	of := &ofIngresses{all: all, ordered: ordered}
-	m.patterns = limits.NewBudget("patterns", all, weighPatterns, of.order, m.Limits.PatternsPerNamespace, limits.Part)
-	m.canaryBudget = limits.NewBudget("canaries of a namespace", all, countCanaries, of.order, m.Limits.CanariesPerNamespace, limits.Part)
+	l := &m.Limits
+	m.patterns = limits.NewBudget("patterns", all, weighPatterns, of.order,
+		limits.Bound{Name: "patterns", Namespace: l.PatternsPerNamespace, All: l.PatternsOfAll}, limits.Part)
+	m.canaryBudget = limits.NewBudget("canaries of a namespace", all, countCanaries, of.order,
+		limits.Bound{Name: "canaries", Namespace: l.CanariesPerNamespace, All: l.CanariesOfAll}, limits.Part)
 	m.canaryOf = derive.Each("canaries", derive.GroupBy("canary paths", all, findCanaries, (*canary).compare), firstCanary)
 	some := derive.Sum("number of canaries", all, func(n Name, a *annotated, add func(struct{}, int)) { _, c := countCanaries(n, a); add(struct{}{}, c) })
 	m.hasCanaries = derive.One(g, "any canary", func(at *derive.Reads, _ bool) bool { _, has := some.Get(at, struct{}{}); return has })

@@ -80,11 +80,7 @@ func (r *reading) ofPath(field fieldPath, host string, asked line, path string) 
 			r.at,
 			c.ing,
 			c.field.sub(".backend"),
-			fmt.Sprintf(
-				"namespace %s has more than the %s canaries of one namespace (canaries-per-namespace)",
-				c.ing.Namespace,
-				figure(r.Limits.CanariesPerNamespace),
-			),
+			fmt.Sprintf("namespace %s has %s", c.ing.Namespace, r.canaryBudget.Over(r.at, "canaries")),
 		)
 		return pointerTo(o), nil
 	}

@@ -95,7 +95,7 @@ func TestCostOfAnnotations(t *testing.T) {
 	c.Limits = Limits{UserMillisecondsPerNamespace: 7}
 	routes := Build(c, &Slots{})
 	require.Len(t, routes.Userlists.Slice(), 2)
-	require.Contains(t, allSaid(routes), "Ingress ns/u2 metadata.annotations[nginx.ingress.kubernetes.io/auth-secret]: Secret ns/u2: HAProxy would take more than the 7 ms of one namespace to read its users (user-milliseconds-per-namespace)")
+	require.Contains(t, allSaid(routes), "Ingress ns/u2 metadata.annotations[nginx.ingress.kubernetes.io/auth-secret]: Secret ns/u2: to read its users, HAProxy would take more than the 7 ms of one namespace (user-milliseconds-per-namespace)")
 	require.Contains(t, renderRoutes(t, dataplane.Layout{Base: t.TempDir()}, routes).Main(), closedLine, "it is not open")
 
 	var list []string
@@ -109,7 +109,7 @@ func TestCostOfAnnotations(t *testing.T) {
 	c.Limits = Limits{OptionBytesPerNamespace: 40_000}
 	routes = Build(c, &Slots{})
 	require.Len(t, routes.Backends.Slice(), 1)
-	require.Contains(t, allSaid(routes), "annotations of namespace ns have more than the 40,000 bytes of one namespace, times their backends (option-bytes-per-namespace): Service ns/b is not served")
+	require.Contains(t, allSaid(routes), "annotations of namespace ns have, times their backends, more than the 40,000 bytes of one namespace (option-bytes-per-namespace): Service ns/b is not served")
 
 	rate := ingress("rate", rules)
 	rate.Annotations = map[string]string{nginx + "limit-rps": "5", tech + "rate-limit-size": "10k"}

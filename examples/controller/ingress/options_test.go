@@ -254,7 +254,9 @@ func TestLargestValues(t *testing.T) {
 		ing.Annotations = given
 		w.ingresses = append(w.ingresses, ing)
 	}
-	routes := w.build()
+	c := w.cluster()
+	c.Limits = Limits{RateAddressesPerNamespace: 1 << 22, RateAddressesOfAll: 1 << 22}
+	routes := Build(c, &Slots{})
 	require.Empty(t, allSaid(routes))
 	layout := dataplane.Layout{Base: t.TempDir()}
 	acceptable(t, layout, renderRoutes(t, layout, routes))
@@ -264,12 +266,17 @@ func TestLargestValues(t *testing.T) {
 func acceptable(t *testing.T, layout dataplane.Layout, cfg *dataplane.Config) {
 	t.Helper()
 	needHAProxy(t)
+	writeConfig(t, layout, cfg)
+	out, err := exec.CommandContext(t.Context(), "haproxy", "-c", "-f", layout.ConfigPath()).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NotContains(t, string(out), "[WARNING]")
+}
+
+func writeConfig(t *testing.T, layout dataplane.Layout, cfg *dataplane.Config) {
+	t.Helper()
 	for _, f := range cfg.Files() {
 		require.NoError(t, os.MkdirAll(layout.Dir(f.Kind), 0o755))
 		require.NoError(t, os.WriteFile(layout.Path(f.Kind, f.Name), f.Content, 0o600))
 	}
 	require.NoError(t, os.WriteFile(layout.ConfigPath(), []byte(cfg.Main()), 0o600))
-	out, err := exec.CommandContext(t.Context(), "haproxy", "-c", "-f", layout.ConfigPath()).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.NotContains(t, string(out), "[WARNING]")
 }

@@ -188,11 +188,7 @@ func (r *reading) mayHavePattern(field fieldPath, host, path string) bool {
 	if weight > r.patterns {
 		r.refuse(
 			field.sub(".path"),
-			fmt.Sprintf(
-				"namespace %s has more than the %s patterns of one namespace (patterns-per-namespace), where one with several repeats counts for some",
-				r.ing.Namespace,
-				figure(r.Limits.PatternsPerNamespace),
-			),
+			fmt.Sprintf("namespace %s has %s, where one with several repeats counts for some", r.ing.Namespace, r.Model.patterns.Over(r.at, "patterns")),
 		)
 		return false
 	}

@@ -109,7 +109,8 @@ func (m *Model) deriveSecrets(of *ofIngresses) {
 	}, byAge, secretRef.compare)
 	m.userBudget = limits.NewBudget("time of users", read, func(of secretRef, u *users) (string, int) {
 		return of.Namespace, u.cost
-	}, order, m.Limits.UserMillisecondsPerNamespace*1000, limits.Whole)
+	}, order, limits.Bound{Name: "user-milliseconds", Namespace: 1000 * m.Limits.UserMillisecondsPerNamespace,
+		All: 1000 * m.Limits.UserMillisecondsOfAll, Scale: 1000}, limits.Whole)
 	m.userlists = derive.Each("users", read, m.allowUsers)
 	of.users = m.userlists
 	m.authorities = derive.Each("authorities", derive.GroupBy("authorities named", of.all, nameCASecrets, byAge), m.readAuthorities)
@@ -142,13 +143,8 @@ func (m *Model) readUsers(at *derive.Reads, of secretRef, _ []*networkingv1.Ingr
 // allowUsers leaves out the lists that HAProxy would take too long to read.
 func (m *Model) allowUsers(at *derive.Reads, of secretRef, u, _ *users) (*users, bool) {
 	if u.cost > 0 && m.userBudget.Share(at, of.Namespace, of) < u.cost {
-		return &users{
-			problem: fmt.Sprintf(
-				"Secret %s: HAProxy would take more than the %s ms of one namespace to read its users (user-milliseconds-per-namespace): write lighter hashes, by openssl passwd -6",
-				of.Name,
-				figure(m.Limits.UserMillisecondsPerNamespace),
-			),
-		}, true
+		return &users{problem: fmt.Sprintf("Secret %s: to read its users, HAProxy would take %s: write lighter hashes, by openssl passwd -6",
+			of.Name, m.userBudget.Over(at, "ms"))}, true
 	}
 	return u, true
 }

@@ -30,8 +30,13 @@ func compiled(t *testing.T, layout dataplane.Layout) *templating.Engine {
 
 func renderWith(t *testing.T, engine *templating.Engine, layout dataplane.Layout, routes *Routes) *dataplane.Config {
 	t.Helper()
+	return renderAt(t, engine, layout, routes, ":8080", ":8443")
+}
+
+func renderAt(t *testing.T, engine *templating.Engine, layout dataplane.Layout, routes *Routes, http, https string) *dataplane.Config {
+	t.Helper()
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
-		return routes.input(Settings{HTTP: ":8080", HTTPS: ":8443",
+		return routes.input(Settings{HTTP: http, HTTPS: https,
 			Socket: filepath.Join(layout.Base, "run.sock"), TLSSocket: filepath.Join(layout.Base, "tls.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
 	}}
 	require.NoError(t, renderer.Check())
@@ -56,11 +61,7 @@ func TestTemplatesMakeWhatHAProxyAccepts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			layout := dataplane.Layout{Base: t.TempDir()}
 			cfg := renderRoutes(t, layout, routes)
-			for _, f := range cfg.Files() {
-				require.NoError(t, os.MkdirAll(layout.Dir(f.Kind), 0o755))
-				require.NoError(t, os.WriteFile(layout.Path(f.Kind, f.Name), f.Content, 0o600))
-			}
-			require.NoError(t, os.WriteFile(layout.ConfigPath(), []byte(cfg.Main()), 0o600))
+			writeConfig(t, layout, cfg)
 			out, err := exec.CommandContext(t.Context(), binary, "-c", "-f", layout.ConfigPath()).CombinedOutput()
 			require.NoError(t, err, "%s\n%s", out, cfg.Main())
 			require.NotContains(t, string(out), "[WARNING]", "%s", cfg.Main())
