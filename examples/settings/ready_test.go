@@ -62,19 +62,19 @@ func TestReady(t *testing.T) {
 	put := func(name, text string) { s.write(filepath.Join(s.manifests, name), text) }
 	put("site.yaml", fmt.Sprintf(siteText, "good", "http"))
 	const secret = "credentials: Secret edge/haptic-credentials: "
-	credentials := func(password, validation string) {
-		put("secret.yaml", strings.NewReplacer("haproxy-credentials", "haptic-credentials", "validation_password: v", validation).Replace(fmt.Sprintf(secretText, password)))
+	credentials := func(password, user string) {
+		put("secret.yaml", strings.NewReplacer("haproxy-credentials", "haptic-credentials", "dataplane_username: admin", user).Replace(fmt.Sprintf(secretText, password)))
 	}
 	says(http.StatusServiceUnavailable, secret+"it does not exist")
-	credentials("c4nary-wrong", "other: v")
-	says(http.StatusServiceUnavailable, secret+"missing or empty: validation_password")
-	credentials("''", "validation_password: v")
+	credentials("c4nary-wrong", "other: admin")
+	says(http.StatusServiceUnavailable, secret+"missing or empty: dataplane_username")
+	credentials("''", "dataplane_username: admin")
 	says(http.StatusServiceUnavailable, secret+"missing or empty: dataplane_password")
-	credentials("c4nary-wrong", "validation_password: v")
+	credentials("c4nary-wrong", "dataplane_username: admin")
 	says(http.StatusServiceUnavailable, "no HAProxy is found: no pod of namespace edge with the labels app=haproxy")
 	put("pod.yaml", fmt.Sprintf(podText, "edge", 1))
 	says(http.StatusServiceUnavailable, "edge/haproxy-0: probe: not authorised (status 401)")
-	credentials("c4nary-right", "validation_password: v")
+	credentials("c4nary-right", "dataplane_username: admin")
 	s.until("readiness", func() bool { code, _ := page("/readyz"); return code == http.StatusOK })
 	require.Contains(t, api.Raw(), "backend good")
 

@@ -26,7 +26,7 @@ import (
 const secretText = `apiVersion: v1
 kind: Secret
 metadata: {name: haproxy-credentials, namespace: edge}
-stringData: {dataplane_username: admin, dataplane_password: %s, validation_username: v, validation_password: v}
+stringData: {dataplane_username: admin, dataplane_password: %s}
 `
 
 // podText is a pod with the labels, in a namespace of one's choice.

@@ -250,7 +250,7 @@ func (d *deployed) startFleet() *controller {
 func writeCredentials(ctx context.Context) error {
 	secrets := env.cluster.client.CoreV1().Secrets(ownNamespace)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "haptic-credentials"}, StringData: map[string]string{
-		"dataplane_username": "admin", "dataplane_password": "canary-right", "validation_username": "v", "validation_password": "v",
+		"dataplane_username": "admin", "dataplane_password": "canary-right",
 	}}
 	if _, err := secrets.Update(ctx, secret, metav1.UpdateOptions{}); err == nil {
 		return nil

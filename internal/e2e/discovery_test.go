@@ -54,7 +54,7 @@ func (k *kube) credentials(name, password string) {
 	k.t.Helper()
 	secrets := env.cluster.client.CoreV1().Secrets(k.ns)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, StringData: map[string]string{
-		"dataplane_username": "admin", "dataplane_password": password, "validation_username": "v", "validation_password": "v",
+		"dataplane_username": "admin", "dataplane_password": password,
 	}}
 	if _, err := secrets.Update(k.t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		_, err = secrets.Create(k.t.Context(), secret, metav1.CreateOptions{})

@@ -57,7 +57,7 @@ func (c *controller) readiness(ready bool, mark int, reason string) func() error
 // ready.
 func TestReadyMeansReady(t *testing.T) {
 	k, api, at := startFleet(t)
-	good := map[string]string{"dataplane_username": "admin", "dataplane_password": "canary-right", "validation_username": "v", "validation_password": "canary-v"}
+	good := map[string]string{"dataplane_username": "admin", "dataplane_password": "canary-right"}
 	with := func(key, value string) map[string]string {
 		data := map[string]string{}
 		for name, v := range good {
@@ -81,7 +81,7 @@ func TestReadyMeansReady(t *testing.T) {
 		}
 	}
 	step("no Secret", false, secret+"it does not exist", func() {})
-	step("a key is missing", false, secret+"missing or empty: validation_password", func() { k.credentialsOf(with("validation_password", "-")) })
+	step("a key is missing", false, secret+"missing or empty: dataplane_username", func() { k.credentialsOf(with("dataplane_username", "-")) })
 	step("a value is empty", false, secret+"missing or empty: dataplane_password", func() { k.credentialsOf(with("dataplane_password", "")) })
 	mark := c.out.Len()
 	k.credentialsOf(with("dataplane_password", "canary-wrong"))

@@ -250,7 +250,6 @@ func (s *soak) credentials() (corev1.SecretType, map[string][]byte) {
 	password := []byte(s.password)
 	return corev1.SecretTypeOpaque, map[string][]byte{
 		"dataplane_username": []byte("admin"), "dataplane_password": password,
-		"validation_username": []byte("v"), "validation_password": password,
 	}
 }
 

@@ -13,21 +13,17 @@ const DefaultSecret = "haptic-credentials"
 
 // The keys of the Secret that [ParseCredentials] reads.
 const (
-	KeyDataplaneUsername  = "dataplane_username"
-	KeyDataplanePassword  = "dataplane_password"
-	KeyValidationUsername = "validation_username"
-	KeyValidationPassword = "validation_password"
+	KeyDataplaneUsername = "dataplane_username"
+	KeyDataplanePassword = "dataplane_password"
 )
 
-// Credentials are for the Dataplane APIs: one pair deploys, the other may only validate. They
-// never print.
+// Credentials are for the Dataplane APIs. They never print.
 type Credentials struct {
-	DataplaneUsername, DataplanePassword   string
-	ValidationUsername, ValidationPassword string
+	DataplaneUsername, DataplanePassword string
 }
 
-// ParseCredentials reads the data of a Secret. All four keys are required and must not be
-// empty. The error names every missing key.
+// ParseCredentials reads the data of a Secret. Both keys are required and must not be empty. The
+// error names every missing key. Other keys do no harm.
 func ParseCredentials(data map[string][]byte) (c Credentials, err error) {
 	var missing []string
 	for _, f := range []struct {
@@ -36,8 +32,6 @@ func ParseCredentials(data map[string][]byte) (c Credentials, err error) {
 	}{
 		{KeyDataplaneUsername, &c.DataplaneUsername},
 		{KeyDataplanePassword, &c.DataplanePassword},
-		{KeyValidationUsername, &c.ValidationUsername},
-		{KeyValidationPassword, &c.ValidationPassword},
 	} {
 		*f.to = string(data[f.key])
 		if *f.to == "" {
@@ -50,15 +44,13 @@ func ParseCredentials(data map[string][]byte) (c Credentials, err error) {
 	return c, nil
 }
 
-// CredentialsFromEnv reads the same four values from environment variables:
-// HAPTIC_DATAPLANE_USERNAME and so on. The two for validation may be missing.
+// CredentialsFromEnv reads both values from environment variables: HAPTIC_DATAPLANE_USERNAME and
+// HAPTIC_DATAPLANE_PASSWORD.
 func CredentialsFromEnv(getenv func(string) string) (Credentials, error) {
 	get := func(key string) string { return getenv("HAPTIC_" + strings.ToUpper(key)) }
 	c := Credentials{
-		DataplaneUsername:  get(KeyDataplaneUsername),
-		DataplanePassword:  get(KeyDataplanePassword),
-		ValidationUsername: get(KeyValidationUsername),
-		ValidationPassword: get(KeyValidationPassword),
+		DataplaneUsername: get(KeyDataplaneUsername),
+		DataplanePassword: get(KeyDataplanePassword),
 	}
 	const username, password = "HAPTIC_DATAPLANE_USERNAME", "HAPTIC_DATAPLANE_PASSWORD"
 	switch {

@@ -21,7 +21,7 @@ status: {podIP: 192.0.2.7, containerStatuses: [{name: dataplane, ready: true, st
 apiVersion: v1
 kind: Secret
 metadata: {name: haptic-credentials, namespace: edge}
-data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_username: djE=, validation_password: djE=}
+data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0}
 `)...)
 	loop, err := reconcile.New(reconcile.Options{Renderer: reconcile.RendererFunc(func(context.Context) (*reconcile.Rendered, error) { return nil, nil })})
 	if err != nil {

@@ -48,5 +48,5 @@ func ExampleParseCredentials() {
 	_, err := discover.ParseCredentials(map[string][]byte{"dataplane_username": []byte("admin")})
 	fmt.Println(err)
 	// Output:
-	// missing or empty: dataplane_password, validation_username, validation_password
+	// missing or empty: dataplane_password
 }

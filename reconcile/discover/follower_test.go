@@ -110,10 +110,10 @@ func podOf(namespace, name string, label string) *corev1.Pod {
 			{Name: "dataplane", Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}}}
 }
 
-// secretOf has the four keys but for those that are changed: to no value they are left out.
+// secretOf has the keys but for those that are changed: to no value they are left out.
 func secretOf(password string, change map[string]string) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: DefaultSecret}, Data: map[string][]byte{
-		KeyDataplaneUsername: []byte("admin"), KeyDataplanePassword: []byte(canary + password), KeyValidationUsername: []byte("v"), KeyValidationPassword: []byte(canary)}}
+		KeyDataplaneUsername: []byte("admin"), KeyDataplanePassword: []byte(canary + password)}}
 	for key, value := range change {
 		if s.Data[key] = []byte(value); value == "-" {
 			delete(s.Data, key)
@@ -134,7 +134,7 @@ func TestFollowerCredentials(t *testing.T) {
 		require.EqualError(t, s.Wait(t.Context()), secret+"it does not exist")
 		require.Equal(t, CredentialsInfo{Source: "Secret edge/haptic-credentials", Error: secret + "it does not exist"}, s.Credentials())
 		require.NoError(t, s.Check(), "there is a pod")
-		for key, why := range map[string]string{KeyValidationPassword: "-", KeyDataplanePassword: ""} {
+		for key, why := range map[string]string{KeyDataplaneUsername: "-", KeyDataplanePassword: ""} {
 			s.source.Apply(secretOf("one", map[string]string{key: why}))
 			s.expect(t, "", "no HAProxy can be reached: "+secret+"missing or empty: "+key)
 		}
@@ -142,7 +142,7 @@ func TestFollowerCredentials(t *testing.T) {
 		s.expect(t, "edge/haproxy-0", "credentials are in use: edge/haptic-credentials")
 		require.NoError(t, s.Wait(t.Context()))
 		info := s.Credentials()
-		require.Len(t, info.Keys, 4)
+		require.Len(t, info.Keys, 2)
 		require.True(t, info.InUse)
 		require.Empty(t, info.Error)
 

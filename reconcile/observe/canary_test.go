@@ -144,8 +144,7 @@ status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, st
 `)...)
 	secret := func(password string) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "edge", Name: discover.DefaultSecret}, Data: map[string][]byte{
-			discover.KeyDataplaneUsername: []byte(canary), discover.KeyDataplanePassword: []byte(password),
-			discover.KeyValidationUsername: []byte(canary), discover.KeyValidationPassword: []byte(canary)}}
+			discover.KeyDataplaneUsername: []byte(canary), discover.KeyDataplanePassword: []byte(password)}}
 	}
 	api := dataplanetest.New(t, &dataplanetest.Options{Password: canary + "-other"})
 	at, err := url.Parse(api.URL())
@@ -185,7 +184,7 @@ status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, st
 	names("/readyz", "missing or empty: dataplane_password")
 	source.Apply(secret(canary))
 	names("/readyz", "instance edge/haproxy-0 has no configuration yet: edge/haproxy-0: probe: not authorised (status 401)")
-	names("/debug/vars/credentials", "validation_password")
+	names("/debug/vars/credentials", "dataplane_password")
 	source.Delete(secret(""))
 	names("/debug/vars/errors", "the credentials from before stay in use")
 	cancel()

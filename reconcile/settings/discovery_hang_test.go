@@ -49,7 +49,7 @@ const discoveryManifests = `
 apiVersion: v1
 kind: Secret
 metadata: {name: credentials, namespace: edge}
-data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_username: djE=, validation_password: djE=}
+data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0}
 ---
 apiVersion: v1
 kind: Service

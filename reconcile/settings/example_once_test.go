@@ -27,7 +27,7 @@ data:
 apiVersion: v1
 kind: Secret
 metadata: {name: haptic-credentials, namespace: edge}
-data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_username: djE=, validation_password: djE=}
+data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0}
 `)...)})
 	if err != nil {
 		panic(err)

@@ -42,7 +42,7 @@ data: {settings: ""}
 apiVersion: v1
 kind: Secret
 metadata: {name: haptic-credentials, namespace: edge}
-data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_username: djE=, validation_password: djE=}
+data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0}
 ---
 apiVersion: v1
 kind: Secret
@@ -66,7 +66,7 @@ func TestOnce(t *testing.T) {
 		"the default Secret": {configMap: "good"},
 		"another Secret":     {configMap: "good", secret: "mine", found: "credentials: Secret edge/mine: it does not exist"},
 		"of another namespace": {configMap: "good", secret: "other/partial",
-			found: "credentials: Secret other/partial: missing or empty: dataplane_password, validation_username, validation_password"},
+			found: "credentials: Secret other/partial: missing or empty: dataplane_password"},
 		"no settings":    {configMap: "missing", applied: "settings ConfigMap edge/missing: it does not exist"},
 		"wrong settings": {configMap: "wrong", applied: "ConfigMap edge/wrong settings.yaml:1:1: haproxyConfg: unknown key; did you mean haproxyConfig?\nConfigMap edge/wrong settings.yaml:1:1: haproxyConfig: missing"},
 		"another key":    {configMap: "otherkey", applied: "ConfigMap edge/otherkey: the key settings.yaml is missing\nConfigMap edge/otherkey: unknown key \"settings\", only settings.yaml is read"},

@@ -41,7 +41,7 @@ type Settings struct {
 
 	Reconcile   Intervals `json:"reconcile,omitempty" doc:"The intervals and time limits."`
 	Dataplane   Dataplane `json:"dataplane,omitzero" doc:"How the instances are found and reached."`
-	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username, dataplane_password, validation_username and validation_password. Empty: what the controller was started with, haptic-credentials by default."`
+	Credentials SecretRef `json:"credentialsSecretRef,omitzero" doc:"The Secret with dataplane_username and dataplane_password. Empty: what the controller was started with, haptic-credentials by default."`
 	Logging     Logging   `json:"logging,omitzero" doc:"The log of the controller."`
 
 	// Cases say what the templates must make of fixtures, as in [cases.Parse]. Cases of

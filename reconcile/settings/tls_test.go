@@ -116,7 +116,7 @@ status: {podIP: 127.0.0.1, containerStatuses: [{name: dataplane, ready: true, st
 apiVersion: v1
 kind: Secret
 metadata: {name: haproxy-credentials, namespace: edge}
-data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0, validation_username: djE=, validation_password: djE=}
+data: {dataplane_username: YWRtaW4=, dataplane_password: c2VjcmV0}
 `)...)
 	return s
 }
