@@ -158,8 +158,9 @@ func (c *controller) newSettings() (err error) {
 	cfg := c.cfg
 	c.settings = ingress.Settings{
 		HTTP: cfg.httpAddr, HTTPS: cfg.httpsAddr, Socket: c.targets.Socket, TLSSocket: path.Join(path.Dir(c.targets.Socket), "tls.sock"),
-		MaxConn: cfg.maxConn, HardStopAfter: fmt.Sprintf("%ds", int(cfg.hardStopAfter.Seconds())),
-		TrustProxy: texts(cfg.trustProxies), AcceptProxy: texts(cfg.acceptProxy), AccessLog: strings.TrimSuffix(cfg.accessLog, "off"),
+		MaxConn: cfg.maxConn, MaxPassed: cfg.maxPassed, Share: cfg.limits.InForce()["connections-per-namespace"], SharedHosts: len(cfg.sharedHosts) > 0,
+		HardStopAfter: fmt.Sprintf("%ds", int(cfg.hardStopAfter.Seconds())),
+		TrustProxy:    texts(cfg.trustProxies), AcceptProxy: texts(cfg.acceptProxy), AccessLog: strings.TrimSuffix(cfg.accessLog, "off"),
 		Stats: cfg.statsAddr, ExternalName: cfg.externalName, Nameservers: cfg.nameservers, Upgrades: cfg.upgrades,
 	}
 	if c.targets.Local != nil {

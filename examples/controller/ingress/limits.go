@@ -45,6 +45,9 @@ type Limits struct {
 	// OptionBytesPerNamespace bounds the texts of annotations in bytes, times the
 	// backends that they are printed for: each start and reload reads them.
 	OptionBytesPerNamespace int
+	// ConnectionsPerNamespace bounds the requests and TCP connections that are open at once.
+	// HAProxy keeps it, see [Settings.Share]: what is above it gets 503, or is closed.
+	ConnectionsPerNamespace int
 	// RateAddressesPerNamespace bounds the addresses that rates of annotations count, for
 	// each backend with rates. An address takes 208 bytes in HAProxy while it is counted.
 	RateAddressesPerNamespace int
@@ -67,6 +70,7 @@ func (l *Limits) table() limits.Table {
 		{Name: "user-milliseconds-per-namespace", Value: &l.UserMillisecondsPerNamespace, Usual: 2000, What: "time to read users with passwords"},
 		{Name: "option-bytes-per-namespace", Value: &l.OptionBytesPerNamespace, Usual: 16 << 20, What: "lists and texts of annotations, times their backends"},
 		{Name: "rate-addresses-per-namespace", Value: &l.RateAddressesPerNamespace, Usual: 1 << 20, What: "addresses that rates of annotations count"},
+		{Name: "connections-per-namespace", Value: &l.ConnectionsPerNamespace, Usual: 5000, What: "requests and TCP connections at once; less with a small -maxconn"},
 	}
 }
 
