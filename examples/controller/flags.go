@@ -119,7 +119,7 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	)
 	fs.Func(
 		"limit",
-		"what one namespace can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(),
+		"what one namespace, or all of them, can have at most, as `name=number`; may be repeated. The names with their defaults:\n"+ingress.LimitsUsage(),
 		c.limits.Set,
 	)
 	fs.DurationVar(&c.hardStopAfter, "hard-stop-after", 30*time.Minute, "how long a reload leaves old connections alone")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hapticsdk/haptic/examples/controller/ingress"
 	"github.com/hapticsdk/haptic/reconcile/kit"
 )
 
@@ -167,21 +168,22 @@ func (d *demo) passes(address string, say func(net.Conn), waiting *atomic.Int32)
 }
 
 // TestConnectionsOfFlags: a namespace has half of the connections, also while hosts are passed
-// through, as far as the limit of open files allows.
+// through, as far as the limit of open files allows. Connections and health checks fit into it.
 func TestConnectionsOfFlags(t *testing.T) {
 	remote := []string{"-pods", "app=haproxy", "-pod-namespace", "x", "-credentials", "a/b"}
 	for _, c := range []struct {
-		files               int
-		flags               []string
-		most, passed, share int
+		files                       int
+		flags                       []string
+		most, passed, share, checks int
 	}{
-		{1 << 20, nil, 10_000, 20_000, 5000},
-		{20_000, nil, 9872, 9872, 2468},
-		{1024, nil, 384, 384, 96},
-		{1 << 20, []string{"-maxconn", "200"}, 200, 400, 100},
-		{1 << 20, []string{"-limit", "connections-per-namespace=7"}, 10_000, 20_000, 7},
-		{1 << 20, remote, 0, 0, 5000},
-		{1024, append([]string{"-maxconn", "40000"}, remote...), 40_000, 40_000, 10_000},
+		{1 << 20, nil, 10_000, 20_000, 5000, 4000},
+		{20_000, nil, 8872, 8872, 2218, 2000},
+		{1024, nil, 333, 333, 83, 102},
+		{1 << 20, []string{"-maxconn", "200"}, 200, 400, 100, 4000},
+		{20_000, []string{"-maxconn", "9800"}, 9800, 9800, 2450, 144},
+		{1 << 20, []string{"-limit", "connections-per-namespace=7", "-limit", "checks-of-all=8"}, 10_000, 20_000, 7, 8},
+		{1024, remote, 0, 0, 5000, 4000},
+		{1024, append([]string{"-maxconn", "40000"}, remote...), 40_000, 40_000, 10_000, 4000},
 	} {
 		cfg, err := parseFlags(c.flags, kit.NewLog(io.Discard))
 		require.NoError(t, err)
@@ -189,9 +191,9 @@ func TestConnectionsOfFlags(t *testing.T) {
 			cfg.maxConn = 0
 		}
 		if !cfg.Given("limit") {
-			cfg.limits.ConnectionsPerNamespace = 0
+			cfg.limits = ingress.Limits{}
 		}
 		cfg.shareConnections(c.files)
-		require.Equal(t, []int{c.most, c.passed, c.share}, []int{cfg.maxConn, cfg.maxPassed, cfg.limits.InForce()["connections-per-namespace"]}, "%+v", c)
+		require.Equal(t, []int{c.most, c.passed, c.share, c.checks}, []int{cfg.maxConn, cfg.maxPassed, cfg.limits.InForce()["connections-per-namespace"], cfg.limits.ChecksOfAll}, "%+v", c)
 	}
 }

@@ -119,6 +119,7 @@ type Model struct {
 	backendBudget   *limits.Budget[string]
 	optionBudget    *limits.Budget[string]
 	rateBudget      *limits.Budget[string]
+	checkBudgets    []*checkBudget
 	backendAsks     *derive.Collection[string, []*backendAsk]
 	servers         *endpoints.Backends
 	lines           *derive.Collection[line, held]
