@@ -30,6 +30,7 @@ type serve struct {
 	backend      ingress.ServiceRef
 	tcp          string // namespace/name of a ConfigMap
 	externalName bool
+	passthrough  bool
 	nameservers  []string
 	upgrades     []string
 }
@@ -75,6 +76,12 @@ func (s *serve) declare(fs *kit.Flags) {
 		"allow-external-name",
 		false,
 		"serve Services of the type ExternalName: a tenant who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says",
+	)
+	fs.BoolVar(
+		&s.passthrough,
+		"ssl-passthrough",
+		true,
+		"serve the annotation ssl-passthrough; while an Ingress has it, all other TLS connections cost HAProxy more",
 	)
 	fs.Func(
 		"upgrade",

@@ -55,6 +55,8 @@ type Options struct {
 	// one an address. Zero means no spare ones.
 	SpareServers int
 
+	NoPassthrough bool // TLS ends at HAProxy for all hosts
+
 	Annotations annotation.Reader // what annotations may ask for
 
 	ExpiryWarning time.Duration // how long before its end to warn of a certificate; zero: 7 days, or a sixth of its life if that is shorter

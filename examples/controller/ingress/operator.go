@@ -295,6 +295,11 @@ func (r *reading) passes() bool {
 	if !o.Passthrough || o.Closed {
 		return false
 	}
+	if r.NoPassthrough {
+		limits.Refuse(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations",
+			Reason: "ssl-passthrough is not served, as it costs the TLS connections of all others: TLS ends at HAProxy; -ssl-passthrough would allow it"})
+		return false
+	}
 	past := o.Allow != "" || o.Deny != "" || o.Auth.Userlist != "" || o.Rate.Is()
 	if past {
 		limits.Refuse(
