@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/netip"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
@@ -37,7 +36,8 @@ type config struct {
 	templates, test              string
 	noQuarantine                 bool
 	httpAddr, httpsAddr          string
-	maxConn, spareSlots          int
+	maxConn, maxPassed           int // the second while hosts are passed through
+	spareSlots                   int
 	spareBackends                int
 	sharedHosts                  []string
 	limits                       ingress.Limits
@@ -149,9 +149,7 @@ func parseFlags(args []string, log *kit.Log) (*config, error) {
 	if c.spareSlots == 0 && c.targets.Remote() {
 		c.spareSlots = 4
 	}
-	if c.maxConn == 0 && !c.targets.Remote() {
-		c.maxConn = defaultMaxConn()
-	}
+	c.shareConnections(openFiles())
 	c.limits.Memory = kit.Memory()
 	return c, fs.Err()
 }
@@ -234,15 +232,4 @@ func cidrs(list *[]netip.Prefix) func(string) error {
 		*list = append(*list, p.Masked())
 		return nil
 	}
-}
-
-// defaultMaxConn keeps a HAProxy on this host within the limit of open files. Beyond
-// that it refuses to start. A connection takes two files.
-func defaultMaxConn() int {
-	const wanted, reserve = 10000, 256
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil || limit.Max > 2*wanted+reserve {
-		return wanted
-	}
-	return max(int(limit.Max)-reserve, reserve) / 2
 }

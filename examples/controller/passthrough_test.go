@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -138,4 +139,48 @@ func selfSigned(t *testing.T, names ...string) tls.Certificate {
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	require.NoError(t, err)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// TestNoPassthrough: with the flag, TLS ends here for all hosts.
+func TestNoPassthrough(t *testing.T) {
+	t.Parallel()
+	d := startDemo(t, "-ssl-passthrough=false")
+	d.edit("passed.yaml", func(string) string {
+		return strings.NewReplacer("ANNOTATION", "haproxy.org", "VALUE", "true", "HOST", "passed.test", "name: secure", "name: x").Replace(passed) +
+			site("x", "x.test", d.first(), "127.0.0.22")
+	})
+	d.until(func() bool {
+		return strings.Contains(d.stderr.String(), "Ingress evil/passed") && strings.Contains(d.stderr.String(), "metadata.annotations: ssl-passthrough is not served")
+	})
+	d.until(func() bool { return d.answers("passed.test", "/") == "127.0.0.22:18080" })
+	require.NotContains(t, d.plans(), "frontend tls")
+}
+
+// TestPassthroughLeavesConnections: a host that is passed through takes no connections from the
+// others, although theirs pass HAProxy twice meanwhile.
+func TestPassthroughLeavesConnections(t *testing.T) {
+	t.Parallel()
+	const most = 40
+	d := startDemo(t, "-maxconn", fmt.Sprint(most))
+	d.edit("passed.yaml", func(string) string {
+		return strings.NewReplacer("ANNOTATION", "haproxy.org", "VALUE", "true", "HOST", "passed.test", "name: secure", "name: x").Replace(passed) +
+			site("x", "x.test", "9", "127.0.0.21")
+	})
+	d.until(func() bool { return strings.Contains(d.plans(), "+ frontend tls") })
+	d.until(func() bool {
+		status, _ := d.get("https://"+d.https+"/", "shop.demo.test")
+		return status == http.StatusOK
+	})
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true, ServerName: "shop.demo.test"}}
+	for range most {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		conn, err := dialer.DialContext(ctx, "tcp", d.https)
+		cancel()
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		_, err = fmt.Fprint(conn, "GET /cart HTTP/1.1\r\nHost: shop.demo.test\r\n\r\n")
+		require.NoError(t, err)
+		_, err = conn.Read(make([]byte, 1))
+		require.NoError(t, err)
+	}
 }

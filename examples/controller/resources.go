@@ -81,7 +81,7 @@ func (c *controller) newModel(previous *dataplane.Config) {
 		Addresses: derive.NewInput[struct{}, *endpoints.Addresses](g, "addresses"),
 	}, ingress.Options{
 		Limits: c.cfg.limits, Shared: c.cfg.sharedHosts, HostGrace: c.cfg.hostGrace, SpareServers: c.cfg.spareSlots, ExpiryWarning: c.cfg.expiryWarning, AnyTime: c.ofCase,
-		Annotations: annotation.Reader{LongestTimeout: c.cfg.longestTimeout},
+		NoPassthrough: !c.cfg.passthrough, Annotations: annotation.Reader{LongestTimeout: c.cfg.longestTimeout},
 	}, previous)
 	c.feed = feed
 }

@@ -30,6 +30,7 @@ type serve struct {
 	backend      ingress.ServiceRef
 	tcp          string // namespace/name of a ConfigMap
 	externalName bool
+	passthrough  bool
 	nameservers  []string
 	upgrades     []string
 }
@@ -75,6 +76,12 @@ func (s *serve) declare(fs *kit.Flags) {
 		"allow-external-name",
 		false,
 		"serve Services of the type ExternalName: a tenant who may write one then reaches all that HAProxy reaches, whatever -allow-endpoint says",
+	)
+	fs.BoolVar(
+		&s.passthrough,
+		"ssl-passthrough",
+		true,
+		"serve the annotation ssl-passthrough; while an Ingress has it, all other TLS connections cost HAProxy more",
 	)
 	fs.Func(
 		"upgrade",
@@ -158,8 +165,9 @@ func (c *controller) newSettings() (err error) {
 	cfg := c.cfg
 	c.settings = ingress.Settings{
 		HTTP: cfg.httpAddr, HTTPS: cfg.httpsAddr, Socket: c.targets.Socket, TLSSocket: path.Join(path.Dir(c.targets.Socket), "tls.sock"),
-		MaxConn: cfg.maxConn, HardStopAfter: fmt.Sprintf("%ds", int(cfg.hardStopAfter.Seconds())),
-		TrustProxy: texts(cfg.trustProxies), AcceptProxy: texts(cfg.acceptProxy), AccessLog: strings.TrimSuffix(cfg.accessLog, "off"),
+		MaxConn: cfg.maxConn, MaxPassed: cfg.maxPassed, Share: cfg.limits.InForce()["connections-per-namespace"], SharedHosts: len(cfg.sharedHosts) > 0,
+		HardStopAfter: fmt.Sprintf("%ds", int(cfg.hardStopAfter.Seconds())),
+		TrustProxy:    texts(cfg.trustProxies), AcceptProxy: texts(cfg.acceptProxy), AccessLog: strings.TrimSuffix(cfg.accessLog, "off"),
 		Stats: cfg.statsAddr, ExternalName: cfg.externalName, Nameservers: cfg.nameservers, Upgrades: cfg.upgrades,
 	}
 	if c.targets.Local != nil {

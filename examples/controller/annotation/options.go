@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/hapticsdk/haptic/templating/regex"
 )
@@ -235,6 +236,25 @@ func (o *Options) Addresses() int {
 	}
 	n, _ := strconv.Atoi(o.Rate.Size)
 	return n
+}
+
+// CheckInterval is the time between two health checks of a server; 0: there are none.
+func (o *Options) CheckInterval() time.Duration {
+	const usual = 2 * time.Second // HAProxy's own
+	switch {
+	case o == nil || !o.Server.Check:
+		return 0
+	case o.Server.CheckEvery == "":
+		return usual
+	}
+	return length(o.Server.CheckEvery)
+}
+
+// WithoutChecks returns the options with no health checks.
+func (o *Options) WithoutChecks() *Options {
+	now := *o
+	now.Server.Check, now.Server.CheckPath, now.Server.CheckEvery = false, "", ""
+	return &now
 }
 
 // Hash names options: 32 digits, "" for the zero value. Tenants choose options, and backends with

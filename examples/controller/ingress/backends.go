@@ -45,7 +45,7 @@ func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
 		Earlier: func(backend string) endpoints.Slots { return m.earlier.slots[backend] },
 	})
 	ports := derive.GroupBy("ports", m.Operator.Collection, readPorts, func(a, b tcpService) int { return cmp.Compare(a.port, b.port) })
-	return &ofBackends{all: derive.Each("backends", of.backends, m.serve), tcp: derive.Each("TCP services", ports, m.serveTCP)}
+	return &ofBackends{all: m.deriveChecks(derive.Each("backends", of.backends, m.serve)), tcp: derive.Each("TCP services", ports, m.serveTCP)}
 }
 
 func addBackends(all []*backendAsk, add func(string, *backendAsk)) {

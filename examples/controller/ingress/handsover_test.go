@@ -50,7 +50,7 @@ func TestBadEditFreesNothing(t *testing.T) {
 					Renderer: &render.Templates{Engine: engine, Pure: true, Input: func(ctx context.Context) (*render.Input, error) {
 						cluster := w.cluster()
 						cluster.Held, cluster.Hosts = view.Held(), &w.hosts
-						return Build(cluster, &slots).input(Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}), nil
+						return Build(cluster, &slots).input(Settings{HTTP: ":8080", Socket: "/run/haproxy.sock", MaxConn: 100, MaxPassed: 200, Share: 50, SharedHosts: true, HardStopAfter: "30m"}), nil
 					}}})
 				require.NoError(t, err)
 				serves := func() string {

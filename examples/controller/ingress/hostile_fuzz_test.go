@@ -68,7 +68,7 @@ func (h hostileIngress) around() *world {
 }
 
 // hostileSettings are what the operator says, not the resources.
-var hostileSettings = Settings{HTTP: ":8080", HTTPS: ":8443", Socket: "/run/haproxy.sock", MaxConn: 100, HardStopAfter: "30m"}
+var hostileSettings = Settings{HTTP: ":8080", HTTPS: ":8443", Socket: "/run/haproxy.sock", MaxConn: 100, MaxPassed: 200, Share: 50, SharedHosts: true, HardStopAfter: "30m"}
 
 // checkHostile renders the controller's templates and counts: sections,
 // directives, words, lines of maps and names of files are those of the routes,

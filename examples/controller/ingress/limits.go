@@ -59,6 +59,16 @@ type Limits struct {
 	// OptionBytesPerNamespace bounds the texts of annotations in bytes, times the
 	// backends that they are printed for: each start and reload reads them.
 	OptionBytesPerNamespace int
+	// ConnectionsPerNamespace bounds the requests and TCP connections that are open at once.
+	// HAProxy keeps it, see [Settings.Share]: what is above it gets 503, or is closed.
+	ConnectionsPerNamespace int
+	// ChecksPerNamespace bounds the servers with health checks. HAProxy keeps a file for each, and
+	// does not start with more than it can open. With TLS, one takes 50 KB.
+	ChecksPerNamespace int
+	// ChecksPerSecondPerNamespace bounds the checks themselves. With TLS, one takes HAProxy 0.2 ms.
+	ChecksPerSecondPerNamespace int
+	// ChecksOfAll and ChecksPerSecondOfAll bound those of all namespaces together.
+	ChecksOfAll, ChecksPerSecondOfAll int
 	// RateAddressesPerNamespace bounds the addresses that rates of annotations count, for
 	// each backend with rates. An address takes 208 bytes in HAProxy while it is counted.
 	RateAddressesPerNamespace int
@@ -66,6 +76,9 @@ type Limits struct {
 
 // UsualMemory is the memory for which [LimitsUsage] has the defaults.
 const UsualMemory = 3 << 29 // 1.5 GiB
+
+// UsualChecks is the default of ChecksOfAll, where HAProxy can open files enough.
+const UsualChecks = 4000
 
 func (l *Limits) table() limits.Table {
 	byMemory := func(usual int) int { return int(float64(usual) * float64(cmp.Or(l.Memory, UsualMemory)) / UsualMemory) }
@@ -95,6 +108,11 @@ func (l *Limits) table() limits.Table {
 		{Name: "patterns-of-all", Value: &l.PatternsOfAll, Usual: 5000, What: "those of all namespaces"},
 		{Name: "canaries-of-all", Value: &l.CanariesOfAll, Usual: 1000, What: "those of all namespaces"},
 		{Name: "user-milliseconds-of-all", Value: &l.UserMillisecondsOfAll, Usual: 1000, What: "those of all namespaces"},
+		{Name: "connections-per-namespace", Value: &l.ConnectionsPerNamespace, Usual: 5000, What: "requests and TCP connections at once; less with a small -maxconn"},
+		{Name: "checks-per-namespace", Value: &l.ChecksPerNamespace, Usual: 1000, What: "servers with health checks"},
+		{Name: "checks-per-second-per-namespace", Value: &l.ChecksPerSecondPerNamespace, Usual: 500, What: "their checks in a second"},
+		{Name: "checks-of-all", Value: &l.ChecksOfAll, Usual: UsualChecks, What: "servers with health checks of all namespaces; less where HAProxy can open few files"},
+		{Name: "checks-per-second-of-all", Value: &l.ChecksPerSecondOfAll, Usual: 2000, What: "their checks in a second"},
 	}
 }
 

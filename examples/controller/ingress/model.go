@@ -55,6 +55,8 @@ type Options struct {
 	// one an address. Zero means no spare ones.
 	SpareServers int
 
+	NoPassthrough bool // TLS ends at HAProxy for all hosts
+
 	Annotations annotation.Reader // what annotations may ask for
 
 	ExpiryWarning time.Duration // how long before its end to warn of a certificate; zero: 7 days, or a sixth of its life if that is shorter
@@ -121,6 +123,8 @@ type Model struct {
 	backendBudget   *limits.Budget[string]
 	optionBudget    *limits.Budget[string]
 	rateBudget      *limits.Budget[string]
+	checkBudget     *limits.Budget[string]
+	checkRateBudget *limits.Budget[string]
 	backendAsks     *derive.Collection[string, []*backendAsk]
 	servers         *endpoints.Backends
 	lines           *derive.Collection[line, held]

@@ -246,7 +246,12 @@ type TCPService struct {
 	Accepts   bool   // connections begin with the PROXY protocol
 	Sends     bool   // those to the Service do
 	ConfigMap *corev1.ConfigMap
+
+	namespace string // of the Service
 }
+
+// Namespace is that of the Service, whose share of connections counts.
+func (s *TCPService) Namespace() string { return s.namespace }
 
 // Owners makes the Service answer for mistakes, or else the ConfigMap.
 func (s *TCPService) Owners() []any {
@@ -277,7 +282,7 @@ func (m *Model) serveTCP(at *derive.Reads, port uint16, all []tcpService, was *T
 		before = was.Backend
 	}
 	back := m.withServers(at, Backend{Name: "tcp-" + text}, before)
-	now := &TCPService{back, strings.Join(t.hosts, ":"+text+",") + ":" + text, s.accepts, s.sends, t.ConfigMap}
+	now := &TCPService{back, strings.Join(t.hosts, ":"+text+",") + ":" + text, s.accepts, s.sends, t.ConfigMap, s.ref.Namespace}
 	if was != nil && *was == *now {
 		return was, true
 	}
@@ -288,6 +293,11 @@ func (m *Model) serveTCP(at *derive.Reads, port uint16, all []tcpService, was *T
 func (r *reading) passes() bool {
 	o := &r.options
 	if !o.Passthrough || o.Closed {
+		return false
+	}
+	if r.NoPassthrough {
+		limits.Refuse(r.at, "Ingress", r.ing, reconcile.Refusal{Field: "metadata.annotations",
+			Reason: "ssl-passthrough is not served, as it costs the TLS connections of all others: TLS ends at HAProxy; -ssl-passthrough would allow it"})
 		return false
 	}
 	past := o.Allow != "" || o.Deny != "" || o.Auth.Userlist != "" || o.Rate.Is()

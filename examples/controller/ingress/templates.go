@@ -19,6 +19,9 @@ type Settings struct {
 	HTTP, HTTPS   string   // addresses to listen on, with commas between: see Binds
 	Socket        string   // runtime socket
 	MaxConn       int      // 0: HAProxy decides
+	MaxPassed     int      // in place of MaxConn while hosts are passed through: each other connection with TLS counts twice
+	Share         int      // requests and TCP connections that a namespace has open at once; 0: no bound
+	SharedHosts   bool     // paths of a host may be of several namespaces
 	HardStopAfter string   // a duration of HAProxy: "30m"
 	TrustProxy    []string // ranges of addresses whose X-Forwarded headers are believed
 	Upgrades      []string // protocols, beside websocket, that a connection may become
@@ -34,6 +37,9 @@ type Settings struct {
 	ExternalName  bool     // HAProxy looks up the names of Services
 	Nameservers   []string // for look-ups; none: those of /etc/resolv.conf
 }
+
+// Names reports whether HAProxy looks up the [Path.Names] of each request.
+func (s Settings) Names() bool { return s.AccessLog != "" || s.Share > 0 && s.SharedHosts }
 
 // HasPage reports whether a status code has a page.
 func (s Settings) HasPage(code string) bool { return slices.Contains(s.ErrorPages, code) }
@@ -179,7 +185,7 @@ func (r *Routes) each(settings Settings) map[string]render.Each {
 	all := map[string]render.Each{}
 	for entry, list := range listOf {
 		items := r.items[list.name]
-		if list.names && settings.AccessLog == "" {
+		if list.names && !settings.Names() {
 			items.parts = items.parts[:1]
 		}
 		all[entry] = render.Each{Var: list.item, Parts: items.parts}
@@ -190,7 +196,7 @@ func (r *Routes) each(settings Settings) map[string]render.Each {
 // itemList names the variables of an entry: for the whole list, and for one item.
 type itemList struct {
 	name, item string
-	names      bool // only the access log needs it
+	names      bool // only Settings.Names needs it
 	both       bool // the template for one item may use the whole list, too
 }
 

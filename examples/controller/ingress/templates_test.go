@@ -37,7 +37,7 @@ func renderAt(t *testing.T, engine *templating.Engine, layout dataplane.Layout, 
 	t.Helper()
 	renderer := &render.Templates{Engine: engine, Input: func(context.Context) (*render.Input, error) {
 		return routes.input(Settings{HTTP: http, HTTPS: https,
-			Socket: filepath.Join(layout.Base, "run.sock"), TLSSocket: filepath.Join(layout.Base, "tls.sock"), MaxConn: 100, HardStopAfter: "30m"}), nil
+			Socket: filepath.Join(layout.Base, "run.sock"), TLSSocket: filepath.Join(layout.Base, "tls.sock"), MaxConn: 100, MaxPassed: 200, Share: 50, SharedHosts: true, HardStopAfter: "30m"}), nil
 	}}
 	require.NoError(t, renderer.Check())
 	rendered, err := renderer.Render(t.Context())
