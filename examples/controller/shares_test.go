@@ -115,7 +115,7 @@ func TestShareOfStreams(t *testing.T) {
 	t.Parallel()
 	const share, many = 5, 20
 	host, port, waiting := silent(t)
-	d := startDemo(t, "-limit", fmt.Sprintf("connections-per-namespace=%d", share))
+	d := startDemo(t, "-access-log", "http", "-limit", fmt.Sprintf("connections-per-namespace=%d", share))
 	d.edit("evil.yaml", func(string) string { return site("evil", "evil.test", port, host) })
 	client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, ServerName: "shop.demo.test"}}}
 	t.Cleanup(client.CloseIdleConnections)
@@ -151,6 +151,7 @@ func TestShareOfStreams(t *testing.T) {
 		}
 		d.until(func() bool { return full.Load() == many-share && waiting.Load() == share })
 		require.Equal(t, http.StatusOK, ask(t.Context(), "shop.demo.test"))
+		d.logged(" 503 ", " PR-- ")
 		cancel()
 		all.Wait()
 		d.until(func() bool { return waiting.Load() == 0 })
