@@ -62,6 +62,8 @@ type LocalOptions struct {
 	// before a reload. At the bound, a reload waits until one of them ends: [ErrOldWorkers].
 	// Zero means [DefaultMaxOldWorkers]. Slow clients keep an old worker for up to
 	// "hard-stop-after" of the configuration; without that, a reload may wait for ever.
+	// A quarter more, at least one, are for owners of backends, see [SparePrefix], that need
+	// a reload and caused none of those before that left old workers.
 	MaxOldWorkers int
 
 	// Logger gets records of fall-backs and, without OnProcess, of starts and ends. Nil

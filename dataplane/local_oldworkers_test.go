@@ -65,6 +65,52 @@ func TestLocalReloadBomb(t *testing.T) {
 	}
 }
 
+// The owner of one backend keeps all old workers alive that there may be. Others get one reload
+// each, as far as the reserve goes, and that owner none. What it waits for goes with theirs.
+func TestLocalOldWorkersAreShared(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	one := h.server("127.0.0.2")
+	text := func(loud int, others ...string) *dataplane.Config {
+		all := h.web("server a "+one, fmt.Sprintf("timeout queue %ds", 100+loud))
+		for i, other := range others {
+			all += fmt.Sprintf("backend %s_web_80\n    timeout queue %ds\n", other, 100+i)
+		}
+		return h.config(all)
+	}
+	var uploads []func()
+	for loud := range dataplane.DefaultMaxOldWorkers + 1 {
+		_, err := h.local.Sync(t.Context(), text(loud))
+		require.NoError(t, err)
+		uploads = append(uploads, h.hold("a"))
+	}
+	waits := func(cfg *dataplane.Config) {
+		t.Helper()
+		_, err := h.local.Sync(t.Context(), cfg)
+		require.ErrorIs(t, err, dataplane.ErrOldWorkers)
+	}
+	reloads := func(cfg *dataplane.Config) {
+		t.Helper()
+		result, err := h.local.Sync(t.Context(), cfg)
+		require.NoError(t, err)
+		require.Equal(t, 1, result.Reloads)
+		uploads = append(uploads, h.hold("a"))
+	}
+	waits(text(100))
+	reloads(text(100, "v"))
+	waits(text(101, "v"))
+	waits(text(100, "v", "v_more"))
+	reloads(text(101, "v", "w"))
+	waits(text(101, "v", "w", "x"))
+	for _, release := range uploads {
+		release()
+	}
+	eventually(t, "they follow", func() bool {
+		_, err := h.local.Sync(t.Context(), text(102, "v", "w", "x"))
+		return err == nil
+	})
+}
+
 // A server that comes back while it has connections takes a reload. While that waits
 // for old workers, what takes none goes on.
 func TestLocalServerReturnsWhileReloadsWait(t *testing.T) {

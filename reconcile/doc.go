@@ -51,10 +51,11 @@
 //
 // The wrong line names the resource: each round of a search sets back one of each fault. After
 // three rounds (QuarantineTries without a valid configuration) the loop sets back all changes
-// of the namespaces that were named. If no resource is named, it sets back all changes, and
-// tries beside the deployment find the one at fault. A resource that is set back without a fault of its own
-// is held back. A line that is wrong for every resource is the fault of the templates, if these
-// never made a valid configuration. Then the last good configuration stays.
+// of the namespaces that were named. If that is not enough, or no resource is named, it sets
+// back all changes, and tries beside the deployment find those at fault. A resource that is set
+// back without a fault of its own is held back. A line that is wrong for every resource is the
+// fault of the templates, if these never made a valid configuration. Then the last good
+// configuration stays.
 //
 // The loop tries held-back and changed objects again, beside the deployment of the others. It
 // tries them before it only at a start, for up to 10 s, and as the last resort: if nothing else

@@ -231,7 +231,7 @@ type ReconciliationFailed struct {
 
 func (e ReconciliationFailed) Report() event.Report {
 	return event.Report{Name: "reconciliation.failed", Level: slog.LevelError, Reconciliation: e.ID, Took: e.Took, Err: e.Err, Repeat: e.Failures,
-		Sentence: fmt.Sprintf("the instances keep their configuration, as the new one failed%s%s: %v", phrase.InARow(e.Failures), becauseOf(e.Reasons), e.Err),
+		Sentence: fmt.Sprintf("the new configuration is not deployed, as it failed%s%s: %v", phrase.InARow(e.Failures), becauseOf(e.Reasons), e.Err),
 		Metrics:  reconciliationMetrics(e.Took, true)}
 }
 

@@ -120,3 +120,34 @@ func TestATrialThatHangsAmongOthers(t *testing.T) {
 		require.Equal(t, "s3", held(s.Loop))
 	})
 }
+
+// TestManyTenantsTurnBadTogether: one bad change in each of many namespaces, of which haproxy
+// names one at a time, does not stop the deployments of others.
+func TestManyTenantsTurnBadTogether(t *testing.T) {
+	for _, earlier := range []bool{false, true} {
+		w := &town{target: &fakeTarget{name: "one"}}
+		w.put("good", "change", "0")
+		evil := func(text string) {
+			for i := range 20 {
+				w.put(fmt.Sprintf("evil-%d", i), fmt.Sprintf("s%d", i), text)
+			}
+		}
+		if earlier {
+			evil("fine")
+		}
+		play(t, Options{Renderer: w, View: w.view(), Validator: w, Targets: []Target{w.target}}, func(s *scene) {
+			s.Trigger("start")
+			pass(time.Second)
+			evil("bad")
+			with := w.waits(s, "change", "1")
+			pass(30 * time.Second)
+			after := w.waits(s, "change", "2")
+			t.Logf("it waited %s with them, and %s after them", with, after)
+			require.Less(t, with, 5*time.Second, "it changed with them, so that it is tried in its turn")
+			require.Less(t, after, time.Second)
+			require.Len(t, strings.Fields(held(s.Loop)), 20)
+			require.Empty(t, s.State().LastError)
+			require.Equal(t, earlier, w.served("s19 fine"))
+		})
+	}
+}

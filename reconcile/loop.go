@@ -30,6 +30,7 @@ type Loop struct {
 	sched   schedule
 	terms   *terms           // nil without Options.BeginTerm
 	refused map[Refusal]bool // true: the Recorder has it
+	untold  bool             // a message to the Recorder has to wait
 	release bool             // Release was called: try quarantined resources again
 
 	reports []report   // refusals by instances, for the next reconciliation
@@ -57,7 +58,8 @@ type Loop struct {
 	allRecorded  bool          // the Recorder has all of these
 	view         View
 	quarantine   *quarantine.Quarantine
-	recorded     map[rendering.Key]bool // quarantined objects that the Recorder has
+	rates        rates
+	recorded     map[rendering.Key]bool // quarantined objects that the Recorder has; false: in an earlier version
 	unpublished  []quarantine.Change    // that the next event tells
 	publishedAt  time.Time
 	publishEvery time.Duration // see publishTogether
@@ -84,6 +86,7 @@ func New(opts Options) (*Loop, error) {
 		panics:  map[string]int{},
 
 		view:       opts.View,
+		rates:      newRates(),
 		recorded:   map[rendering.Key]bool{},
 		quarantine: quarantine.New(quarantine.Options{Tries: opts.QuarantineTries, Base: opts.QuarantineBase, Max: opts.QuarantineMax, KeyOf: keyOf}),
 	}
@@ -170,9 +173,13 @@ func (l *Loop) runRenders(ctx context.Context) {
 	}
 }
 
-// triggered waits for a trigger, or until a quarantined resource is due. After a failed
-// reconciliation it also ends after a back-off: a missing condition, such as room on a disk,
-// may return although no resource changes. It reports false if ctx ends first.
+// untoldFor is how long messages that have to wait do so if nothing else is to be done.
+const untoldFor = 10 * time.Second
+
+// triggered waits for a trigger, or until a quarantined resource is due or a message may be
+// sent that had to wait. After a failed reconciliation it also ends after a back-off: a missing
+// condition, such as room on a disk, may return although no resource changes. It reports false
+// if ctx ends first.
 func (l *Loop) triggered(ctx context.Context, failures int) bool {
 	var retry <-chan time.Time
 	if failures > 0 {
@@ -186,10 +193,18 @@ func (l *Loop) triggered(ctx context.Context, failures int) bool {
 		defer timer.Stop()
 		trial = timer.C
 	}
+	var tell <-chan time.Time
+	if l.hasUntold() {
+		timer := time.NewTimer(untoldFor)
+		defer timer.Stop()
+		tell = timer.C
+	}
 	select {
 	case <-ctx.Done():
 		return false
 	case <-l.wake:
+	case <-tell:
+		l.Trigger("Kubernetes Events that had to wait")
 	case <-retry:
 		l.Trigger("the failure before")
 	case <-trial:

@@ -26,7 +26,8 @@ type Options struct {
 	BeginTerm func(ctx context.Context)
 
 	// Recorder tells the owner when a resource is refused, quarantined or released, once for
-	// each change; nil: owners are not told.
+	// each change; nil: owners are not told. After 10 warnings an object gets one in 10 seconds,
+	// after 100 a namespace gets one a second. Others wait, and are sent if they are still true.
 	Recorder Recorder
 
 	// View is what the Renderer reads, such as a k8swatch.View. With it the loop quarantines

@@ -147,7 +147,7 @@ func (l *Loop) publishQuarantine(id uint64, changes []quarantine.Change) {
 		}
 		r, _ := ResourceOf(c.Bad)
 		released = append(released, ResourceReleased{ID: id, Resource: r, Reason: c.Reason})
-		if l.recorded[c.Key] {
+		if _, told := l.recorded[c.Key]; told {
 			l.record(r, eventNormal, "Released", "released from quarantine: "+c.Reason)
 			delete(l.recorded, c.Key)
 		}
@@ -157,8 +157,8 @@ func (l *Loop) publishQuarantine(id uint64, changes []quarantine.Change) {
 		eventbus.Publish(l.bus, released[i])
 	}
 	for _, c := range changes {
-		if c.Reason == "" {
-			delete(l.recorded, c.Key) // of another version
+		if _, told := l.recorded[c.Key]; told && c.Reason == "" {
+			l.recorded[c.Key] = false // of another version
 		}
 	}
 	l.showQuarantine()

@@ -22,7 +22,7 @@ func (l *Loop) reconcile(ctx context.Context) (v *validated, unchanged bool, err
 	}()
 	l.mu.Lock()
 	reasons := l.reasons
-	l.reasons = nil
+	l.reasons, l.untold = nil, false
 	l.mu.Unlock()
 	if l.terms != nil {
 		l.term = l.terms.begun.Load()

@@ -5,10 +5,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
 )
 
 // Recorder writes messages to the owner of a resource. The EventRecorder of client-go's
-// tools/record is one: "kubectl describe" shows its messages. It must not block.
+// tools/record is one: "kubectl describe" shows its messages. It must not block. The loop
+// bounds how many messages an object and a namespace get.
 type Recorder interface {
 	// Event gets a [corev1.ObjectReference] as object, "Warning" or "Normal" as eventtype,
 	// and a reason of one word.
@@ -23,8 +26,41 @@ const (
 // maxMessage bounds the message of a Kubernetes Event, in bytes.
 const maxMessage = 1024
 
+// An object gets objectBurst warnings at once and then one in 10 seconds, a namespace
+// namespaceBurst and then one a second. A tenant whose objects flip would otherwise use up the
+// requests that the API server grants this process. More warnings wait: the loop sends them
+// later, if they are still true. A release is not counted, as each follows a warning.
+const (
+	objectBurst, objectRate       = 10, 0.1
+	namespaceBurst, namespaceRate = 100, 1
+	ratesKept                     = 4096 // of objects, and of namespaces: the latest ones
+)
+
+// rates are those of messages.
+type rates struct {
+	objects, namespaces *record.EventSourceObjectSpamFilter
+}
+
+func newRates() rates {
+	return rates{
+		objects: record.NewEventSourceObjectSpamFilter(ratesKept, objectBurst, objectRate, clock.RealClock{}, func(e *corev1.Event) string {
+			o := e.InvolvedObject
+			return strings.Join([]string{o.APIVersion, o.Kind, o.Namespace, o.Name}, " ")
+		}),
+		namespaces: record.NewEventSourceObjectSpamFilter(ratesKept, namespaceBurst, namespaceRate, clock.RealClock{}, func(e *corev1.Event) string {
+			return e.InvolvedObject.Namespace
+		}),
+	}
+}
+
+// allow reports whether an object may get a warning now, and counts it.
+func (r rates) allow(object *corev1.ObjectReference) bool {
+	e := &corev1.Event{InvolvedObject: *object}
+	return !r.objects.Filter(e) && !r.namespaces.Filter(e)
+}
+
 // record writes a message to the owner of a resource, and reports whether it did. It does
-// not if another process leads, because that one writes it.
+// not if another process leads, because that one writes it, or if the message has to wait.
 func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	if l.opts.Recorder == nil || r.Kind == "" || r.Name == "" || !l.leading() {
 		return false
@@ -35,5 +71,18 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	ref := &corev1.ObjectReference{
 		APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
 	}
+	if eventtype == eventWarning && !l.rates.allow(ref) {
+		l.mu.Lock()
+		l.untold = true
+		l.mu.Unlock()
+		return false
+	}
 	return l.callback("Recorder.Event", func() { l.opts.Recorder.Event(ref, eventtype, reason, message) })
+}
+
+// hasUntold reports whether a message has to wait.
+func (l *Loop) hasUntold() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.untold
 }

@@ -171,7 +171,7 @@ func (c *controller) newSettings() (err error) {
 		Stats: cfg.statsAddr, ExternalName: cfg.externalName, Nameservers: cfg.nameservers, Upgrades: cfg.upgrades,
 	}
 	if c.targets.Local != nil {
-		c.settings.SpareBackends = cfg.spareBackends
+		c.settings.SpareBackends, c.settings.CountsWorkers = cfg.spareBackends, true
 	}
 	t := cfg.targets // another controller before or behind these instances differs in one of them
 	if c.settings.Fleet, err = c.source.Fleet(cfg.leader.Lease, cfg.namespaces.String(), cfg.httpAddr, t.Pods, t.PodNamespace); err != nil {

@@ -41,7 +41,8 @@ type TargetFlags struct {
 func (t *TargetFlags) Declare(f *Flags) {
 	f.StringVar(&t.Local, "local", "", "`folder` for the state of the HAProxy on this host; empty: a temporary one")
 	f.IntVar(&t.MaxOldWorkers, "max-old-workers", dataplane.DefaultMaxOldWorkers, "how many old HAProxy processes may remain after reloads: with as many, the "+
-		"next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after")
+		"next reload of the HAProxy on this host waits for one to end, for up to -hard-stop-after; a quarter more, at least one, are for reloads that "+
+		"backends of others need")
 	f.DurationVar(&t.Drain, "drain-delay", 0, "how long the HAProxy on this host serves on after SIGTERM, while /readyz answers 503, so that the pod leaves "+
 		"its Service first; shorter than terminationGracePeriodSeconds")
 	f.DurationVar(&t.StopTimeout, "stop-timeout", 1200*time.Millisecond, "how long requests under way may take at the end")

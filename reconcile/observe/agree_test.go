@@ -195,7 +195,7 @@ func TestAllAgree(t *testing.T) {
 			eventbus.Publish(w.bus, reconcile.ResourceReleased{ID: 1, Resource: resource, Reason: "it changed"})
 		}, "Serving", "quarantine", `haptic_quarantined_resources{kind="Ingress"} 1`, 200, "in quarantine, all others are served: Ingress shop/web: boom-7b", "released from quarantine: Ingress shop/web", "<h2>In quarantine</h2>", "<h2>Warnings</h2>"},
 		{"a render fails", func(w *world) { w.render = boom }, func(w *world) { w.render = nil },
-			"Last good configuration", "state", unhealthy("newest"), 200, "the instances keep their configuration, as the new one failed", " failure", "last reconciliation", "<h2>Refused</h2>"},
+			"Last good configuration", "state", unhealthy("newest"), 200, "the new configuration is not deployed, as it failed", " failure", "last reconciliation", "<h2>Refused</h2>"},
 		{"an instance refuses", func(w *world) { w.deploy = boom }, func(w *world) { w.deploy = nil },
 			"Serving", "state", unhealthy("instances"), 200, "deployment failed", "deployed, after ", "failed once", "<h2>Refused</h2>"},
 		{"a reload waits", func(w *world) {

@@ -68,7 +68,7 @@ level=ERROR msg="Rendered.Accepted of this program failed 2 times in a row, and 
 		{"a failure", []any{
 			reconcile.TemplateRenderFailed{ID: 9, Err: errors.New("boom")}, // the same, said once
 			reconcile.ReconciliationFailed{ID: 9, Err: errors.New("render: boom"), Took: time.Second},
-		}, `level=ERROR msg="the instances keep their configuration, as the new one failed: render: boom" reconciliation=9 took=1s`},
+		}, `level=ERROR msg="the new configuration is not deployed, as it failed: render: boom" reconciliation=9 took=1s`},
 		{"refused", []any{reconcile.ResourceRefused{ID: 1, Refusal: refusal}},
 			`level=WARN msg="refused: Ingress shop/web (web.yaml:12): spec.rules[0].host: has a quote" reconciliation=1 resource="Ingress shop/web"`},
 		{"accepted", []any{reconcile.ResourceAccepted{ID: 2, Refusal: refusal}},
@@ -134,8 +134,8 @@ level=INFO msg="released from quarantine: Ingress shop/web: it changed" reconcil
 			reconcile.ReconciliationFailed{ID: 2, Err: errors.New("boom"), Failures: 2, Reasons: []string{"a"}},
 			reconcile.ReconciliationCompleted{ID: 3, Unchanged: true, Failures: 2},
 			reconcile.ReconciliationCompleted{ID: 4, Unchanged: true},
-		}, `level=ERROR msg="the instances keep their configuration, as the new one failed: boom" reconciliation=1
-level=ERROR msg="the instances keep their configuration, as the new one failed 2 times in a row, after a: boom" reconciliation=2
+		}, `level=ERROR msg="the new configuration is not deployed, as it failed: boom" reconciliation=1
+level=ERROR msg="the new configuration is not deployed, as it failed 2 times in a row, after a: boom" reconciliation=2
 level=INFO msg="nothing to change, after 2 failures" reconciliation=3
 level=DEBUG msg="nothing to change" reconciliation=4`},
 		{"deployed after a failure", []any{reconcile.InstanceDeployed{ID: 7, Instance: "a", Failures: 1}},
@@ -198,7 +198,7 @@ func history(t *testing.T, bus *eventbus.Bus, events ...any) (entries []map[stri
 func TestHistory(t *testing.T) {
 	require.Equal(t, []map[string]any{
 		{"seq": 1., "level": "INFO", "event": "leader.became", "text": "leads now and deploys, as one"},
-		{"seq": 3., "level": "ERROR", "event": "reconciliation.failed", "reconciliation": 4., "text": "the instances keep their configuration, as the new one failed: boom"},
+		{"seq": 3., "level": "ERROR", "event": "reconciliation.failed", "reconciliation": 4., "text": "the new configuration is not deployed, as it failed: boom"},
 		{"seq": 4., "level": "INFO", "event": "instance.deployed", "reconciliation": 5., "instance": "local", "text": "deployed: nothing known about it"},
 	}, history(t, eventbus.New(nil),
 		reconcile.LeaderBecame{Identity: "one"},

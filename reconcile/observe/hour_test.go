@@ -161,7 +161,7 @@ func TestAnHourOfFailure(t *testing.T) {
 				}
 				return good.Render(ctx)
 			})
-		}, 14, "the instances keep their configuration", " failures"},
+		}, 14, "the new configuration is not deployed", " failures"},
 		{"200 Ingresses of one namespace are refused", func(_ *testing.T, p *plant) {
 			var refused []reconcile.Refusal
 			for i := range 200 {

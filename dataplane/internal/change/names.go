@@ -14,6 +14,13 @@ const SparePrefix = "haptic-spare-"
 // IsSpare reports whether a backend of that name is a spare one.
 func IsSpare(backend string) bool { return strings.HasPrefix(backend, SparePrefix) }
 
+// OwnerOf returns whom a backend belongs to: its name up to the first "_". Owners share what a
+// process has little of.
+func OwnerOf(backend string) string {
+	owner, _, _ := strings.Cut(backend, "_")
+	return owner
+}
+
 // Name is the name of a backend in a worker process.
 type Name struct {
 	Backend string `json:"backend"` // in the configuration

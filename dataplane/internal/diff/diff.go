@@ -65,6 +65,7 @@ type difference struct {
 	rearranged       bool            // sections have another order, or are cut in another way
 	stretches        []config.Stretch
 	pool             *[]*spare       // set by spares
+	owners           map[string]int  // spare backends that each has, set by mayTake
 	naming           *naming         // set by mayName
 	others           map[string]bool // set by otherHas
 	gone             int             // number of backends that stay in the process until the next reload

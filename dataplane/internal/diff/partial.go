@@ -14,7 +14,7 @@ import (
 // itself if there are none.
 //
 // A server waits for the reload if the backend changes its default-server, mode or balance,
-// which also affect the server. A file waits if a section that names it changes. A map entry
+// which also affect the server. A file waits if a line that names it changes. A map entry
 // also waits if its value names a section that does not exist yet.
 func RuntimePart(running, desired *config.Config, steps []change.Step, target change.Target) *config.Config {
 	p := &part{running: running, desired: desired, steps: steps, target: target}
@@ -172,22 +172,44 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 	return files
 }
 
-// named returns all words of these sections before and after the change, the names of files
-// among them.
+// named returns all words of these sections that stand on other lines after the change, the
+// names of files among them.
 func (p *part) named(sections map[config.Key]bool) map[string]bool {
 	named := make(map[string]bool)
+	was, is := linesByWord(p.running, sections), linesByWord(p.desired, sections)
+	for at, lines := range was {
+		named[at.word] = named[at.word] || !slices.Equal(lines, is[at])
+	}
+	for at := range is {
+		named[at.word] = named[at.word] || was[at] == nil
+	}
+	return named
+}
+
+// wordIn is a word in a section.
+type wordIn struct {
+	section config.Key
+	word    string
+}
+
+// linesByWord returns the lines of some sections on which each word stands.
+func linesByWord(c *config.Config, sections map[config.Key]bool) map[wordIn][]string {
 	ends := func(r rune) bool { return r != '.' && !config.IsNameRune(r) }
-	for _, x := range []*config.Index{p.running.Index(), p.desired.Index()} {
-		for _, s := range x.List {
-			if !sections[config.Key{Kind: s.Kind, Name: s.Name}] {
-				continue
-			}
-			for word := range strings.FieldsFuncSeq(s.Text, ends) {
-				named[word] = true
+	lines := make(map[wordIn][]string)
+	for _, s := range c.Index().List {
+		key := config.Key{Kind: s.Kind, Name: s.Name}
+		if !sections[key] {
+			continue
+		}
+		for line := range strings.Lines(s.Text) {
+			line = strings.TrimSpace(line)
+			for word := range strings.FieldsFuncSeq(line, ends) {
+				at := wordIn{key, word}
+				lines[at] = append(lines[at], line)
 			}
 		}
 	}
-	return named
+	return lines
 }
 
 // entries returns the desired content of a map in which the keys in keep have their old

@@ -96,6 +96,14 @@ func TestRuntimePartWaits(t *testing.T) {
 			from: "backend a\n  server s 192.0.2.1:80\n", to: "backend a\n  http-request set-header X %[path,map(/etc/haproxy/maps/m.map)]\n  server s 192.0.2.2:80\n",
 			before: "x a\n", then: "x b\n", text: "192.0.2.2:80", entry: "x a\n",
 		},
+		"a map whose readers stay, where other lines of their section change": {
+			from: "  http-request set-header X 1\nbackend a\n  server s 192.0.2.1:80\n", to: "  http-request set-header X 2\nbackend a\n  server s 192.0.2.2:80\n",
+			before: "x a\n", then: "x a\ny a\n", text: "192.0.2.2:80", entry: "x a\ny a\n",
+		},
+		"a map with one more reader in its section": {
+			from: "backend a\n  server s 192.0.2.1:80\n", to: "  http-request set-header X %[path,map(/etc/haproxy/maps/m.map)]\nbackend a\n  server s 192.0.2.2:80\n",
+			before: "x a\n", then: "x a\ny a\n", text: "192.0.2.2:80", entry: "x a\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			from, to := configOf(t, head+c.from, m(c.before)), configOf(t, head+c.to, m(c.then))

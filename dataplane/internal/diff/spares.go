@@ -114,6 +114,10 @@ func (d *difference) backendComes(s *config.Section) change.Step {
 			reason = cmp.Or(reason, why)
 			continue
 		}
+		if why := d.mayTake(s.Name); why != "" {
+			reason = why
+			break
+		}
 		one.taken = true
 		step.Impact, step.Do, step.Ahead = change.Runtime, do, d.sameDefaults(one.section, s)
 		if one.process != s.Name {
@@ -123,6 +127,34 @@ func (d *difference) backendComes(s *config.Section) change.Step {
 	}
 	step.Needs(cmp.Or(reason, "no spare backend has its lines"))
 	return step
+}
+
+// mayTake counts a spare backend for the owner of a new backend, or says why that one has to
+// leave it to others. The last ones, a sixteenth, are for owners that have none: one who makes
+// many backends must not use up those of others.
+func (d *difference) mayTake(backend string) (why string) {
+	if d.target.Names.Has(backend) {
+		return "" // it comes back to its own place
+	}
+	if d.owners == nil {
+		d.owners = map[string]int{}
+		for _, name := range d.target.Names.List() {
+			if change.IsSpare(name.Process) {
+				d.owners[change.OwnerOf(name.Backend)]++
+			}
+		}
+	}
+	free, owner := 0, change.OwnerOf(backend)
+	for _, one := range d.spares() {
+		if !one.taken {
+			free++
+		}
+	}
+	if has := d.owners[owner]; has > 0 && free <= max(1, len(d.spares())/16) {
+		return fmt.Sprintf("backends %s_... have %d spare ones, and the last %d are for others until the next reload", owner, has, free)
+	}
+	d.owners[owner]++
+	return ""
 }
 
 // fromDefaults reports whether a backend has all its lines, except servers, from a named

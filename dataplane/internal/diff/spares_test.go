@@ -60,6 +60,47 @@ func TestCompareGivesSparesOut(t *testing.T) {
 	}
 }
 
+// An owner of many new backends leaves the last spare ones to others, whichever comes first.
+// What it has taken counts until the next reload, deleted backends too.
+func TestCompareSharesSpares(t *testing.T) {
+	const spares, kept = 256, 16
+	var many []string
+	for i := range spares {
+		many = append(many, backendOf(fmt.Sprintf("a_svc%03d_80", i), "192.0.2.1:80"))
+	}
+	taken := func(steps []change.Step) (owners map[string]int, names []change.Name) {
+		owners = map[string]int{}
+		for i := range steps {
+			if do, ok := steps[i].Do.(*change.TakeBackend); ok {
+				owners[change.OwnerOf(do.Name.Backend)]++
+				names = append(names, do.Name)
+			}
+		}
+		return owners, names
+	}
+	v := backendOf("v_web_80", "192.0.2.2:80")
+	steps := Compare(configOf(t, sparesIn(spares)), configOf(t, sparesIn(spares, append(many, v)...)), change.Target{})
+	owners, names := taken(steps)
+	require.Equal(t, map[string]int{"a": spares - kept, "v": 1}, owners)
+	require.Equal(t, "backends a_... have 240 spare ones, and the last 16 are for others until the next reload", steps[spares-kept].Reason)
+
+	// Later changes find the same, also where all that a has taken is gone.
+	for i := range spares - kept {
+		names[i].Gone = &change.Gone{Text: backendOf(names[i].Backend, "192.0.2.1:80")}
+	}
+	from, target := configOf(t, sparesIn(spares, v)), change.Target{Names: change.NewNames(names)}
+	owners, _ = taken(Compare(from, configOf(t, sparesIn(spares, v, many[spares-1])), target))
+	require.Empty(t, owners, "a has its share")
+	others := []string{v}
+	for owner := range 2 * kept {
+		for i := range 3 {
+			others = append(others, backendOf(fmt.Sprintf("o%02d_svc%02d_80", owner, i), "192.0.2.3:80"))
+		}
+	}
+	owners, _ = taken(Compare(from, configOf(t, sparesIn(spares, others...)), target))
+	require.Len(t, owners, kept-1, "one for each: %v", owners)
+}
+
 // Without spares nothing is otherwise than before.
 func TestCompareWithoutSpares(t *testing.T) {
 	a, b := configOf(t, sparesIn(0)), configOf(t, sparesIn(0, backendOf("a", "192.0.2.1:80")))

@@ -67,6 +67,8 @@ type Host struct {
 	names   *change.Names  // names of backends in the worker
 	began   time.Time      // start of the worker; zero if unknown
 
+	causes map[int][]string // by old worker: whose backends asked for the reload that made it old
+
 	recovered atomic.Bool // Run found a change half done: the holder of the turn sets doubt
 
 	requests chan startRequest // to Run
@@ -119,7 +121,7 @@ func New(opts Options) (*Host, error) {
 	h := &Host{
 		opts: opts, layout: config.Layout{Base: dir}, log: opts.Logger, master: haproxyctl.Master{Path: opts.MasterSocket},
 		account: account, store: &store{dir: dir, account: account, attached: opts.NoStart},
-		turn: make(chan struct{}, 1), leaving: make(socket.Leaving), requests: make(chan startRequest),
+		turn: make(chan struct{}, 1), leaving: make(socket.Leaving), causes: map[int][]string{}, requests: make(chan startRequest),
 		grace: opts.StopTimeout, orphans: 10 * time.Second, waitForRun: 5 * time.Second,
 	}
 	h.status.ends()

@@ -29,11 +29,13 @@ func (s *syncing) mayReload(procs haproxyctl.Procs) {
 
 // whyHeld says why no reload is possible now, or returns nil.
 func (s *syncing) whyHeld(procs haproxyctl.Procs) error {
-	switch most := s.h.opts.MaxOldWorkers; {
-	case s.pid == 0:
+	if s.pid == 0 {
 		return nil
-	case len(procs.Old) >= most:
-		return fail("reload", fmt.Errorf("%w: %d have connections, and at most %d may", config.ErrOldWorkers, len(procs.Old), most))
+	}
+	if err := s.whyTooMany(procs); err != nil {
+		return err
+	}
+	switch {
 	case s.limits.NoReload, change.ImpactOf(s.steps) != change.Reload && !s.h.doubt:
 		return nil
 	}

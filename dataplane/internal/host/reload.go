@@ -80,6 +80,7 @@ func (s *syncing) byReload(ctx context.Context, why string) (done bool, err erro
 	s.out.Fallback = why
 	pid, err := s.reload(ctx)
 	if err == nil {
+		h.causes[s.pid] = s.owners()
 		h.failed, s.out.Reloads = false, 1
 		s.settle(pid)
 		return true, nil

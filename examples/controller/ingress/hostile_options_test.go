@@ -160,7 +160,7 @@ func TestHostileAnnotations(t *testing.T) {
 	t.Log(n, "hostile values,", len(seen), "configurations, seed", seed)
 	t.Run("HAProxy takes all", func(t *testing.T) {
 		layout := dataplane.Layout{Base: t.TempDir()}
-		text := "defaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    timeout server 1s\nfrontend f\n    bind 127.0.0.1:8080\n"
+		text := "global\n    localpeer haptic\npeers haptic\n    peer haptic unix@/run/peers.sock\ndefaults\n    mode http\n    timeout connect 1s\n    timeout client 1s\n    timeout server 1s\nfrontend f\n    bind 127.0.0.1:8080\n"
 		for _, name := range slices.Sorted(maps.Keys(backends)) {
 			text += backends[name]
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -36,10 +37,14 @@ type Settings struct {
 	TLSSocket     string   // where HAProxy gets the connections that it does not pass through
 	ExternalName  bool     // HAProxy looks up the names of Services
 	Nameservers   []string // for look-ups; none: those of /etc/resolv.conf
+	CountsWorkers bool     // the controller bounds the number of old workers, so HAProxy need not
 }
 
 // Names reports whether HAProxy looks up the [Path.Names] of each request.
 func (s Settings) Names() bool { return s.AccessLog != "" || s.Share > 0 && s.SharedHosts }
+
+// PeersSocket is where a worker gets the rates of the one before it.
+func (s Settings) PeersSocket() string { return filepath.Join(filepath.Dir(s.Socket), "peers.sock") }
 
 // HasPage reports whether a status code has a page.
 func (s Settings) HasPage(code string) bool { return slices.Contains(s.ErrorPages, code) }

@@ -15,7 +15,8 @@ import (
 //     it is the most likely of all. Each round sets back one suspect of each fault. If no
 //     fault has objects, all that changed is suspected.
 //  2. After a few rounds all changes of the namespaces named so far are set back in one step,
-//     or all changes if none was named.
+//     or all changes if none was named. If that is not valid, and there was a valid
+//     configuration, all changes are set back.
 //  3. The last resort: if something is in quarantine, one attempt holds nothing back.
 //  4. If nothing is valid then, the templates are at fault.
 type Search struct {
@@ -112,6 +113,9 @@ func (s *Search) Failed(faults []Fault) (again bool) {
 	if !again && !s.closed {
 		s.closed = true
 		again = s.all(func(k Key) bool { return k.Namespace != "" && s.spaces[k.Namespace] || len(s.spaces) == 0 }, faults)
+	}
+	if !again && s.q.good != nil {
+		again = s.all(func(Key) bool { return true }, faults)
 	}
 	if !again && len(s.q.instead(nil)) > 0 {
 		s.freed, again = true, true
