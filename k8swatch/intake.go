@@ -44,6 +44,7 @@ type intake struct {
 	shared    map[string]string // recent strings
 	foreign   bool              // others than the user write the objects; see isForeign
 	namer     *namer            // nil: the objects name none
+	rooms     *rooms            // nil: there is no bound
 	round     func() context.Context
 	block     func(*SyncError) // tells what keeps a watcher of what the objects name
 
@@ -68,6 +69,7 @@ func newIntake(gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options)
 		prepared: func() {}, replaced: func() {}, committed: func(batch) {}, initially: func() {}, block: func(*SyncError) {},
 	}
 	in.store.OnCommit = in.commit
+	in.rooms = newRooms(opts.BytesPerNamespace)
 	if opts.Names != nil {
 		in.namer = newNamer(in, opts.Names)
 	}
@@ -296,6 +298,7 @@ func (in *intake) commit(c store.Change, objects []store.Changed, more int) {
 
 func (in *intake) Add(obj any) error {
 	p := in.prepare(obj)
+	in.rooms.take(p)
 	switch {
 	case !in.accept(p):
 	case in.namer != nil:
@@ -331,6 +334,7 @@ func (in *intake) remove(of types.NamespacedName) {
 	in.mu.Lock()
 	delete(in.refused, of.String())
 	in.mu.Unlock()
+	in.rooms.set(of, 0)
 	in.store.Remove(of.Namespace, of.Name)
 }
 
@@ -341,6 +345,7 @@ func (in *intake) Replace(objs []any, _ string) error {
 	for i, obj := range objs {
 		all[i] = in.prepare(obj)
 	}
+	in.rooms.list(all)
 	if in.namer != nil {
 		if err := in.namer.replace(all, !in.synced); err != nil {
 			return err

@@ -394,6 +394,8 @@ func TestNamedUntyped(t *testing.T) {
 func TestOnlyNamedRefuses(t *testing.T) {
 	for _, opts := range []k8swatch.Options{
 		{OnlyNamed: &k8swatch.OnlyNamed{Bytes: -1}},
+		{BytesPerNamespace: -1},
+		{OnlyNamed: &k8swatch.OnlyNamed{}, BytesPerNamespace: 1},
 		{OnlyNamed: &k8swatch.OnlyNamed{}, Names: func(k8swatch.Object, func(*k8swatch.Watcher, types.NamespacedName)) {}},
 	} {
 		var wrong *k8swatch.OptionError

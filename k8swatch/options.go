@@ -47,6 +47,12 @@ type Options struct {
 	// object in the store then keeps its older resource version.
 	IgnoreFields []string
 
+	// BytesPerNamespace bounds what the watcher holds of one namespace: in bytes of the encoding for
+	// transport, and 1 KiB for each object. An object beyond it is refused, and what is held
+	// stays. If it grows beyond it, the version from before stays. Zero means no bound.
+	// OnlyNamed has its own.
+	BytesPerNamespace int64
+
 	// OnlyNamed, if not nil, makes the watcher hold only the objects that others name.
 	OnlyNamed *OnlyNamed
 
@@ -123,9 +129,15 @@ func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
 		return nil, fmt.Errorf("FieldSelector %q: want one such as type=kubernetes.io/tls: %w", o.FieldSelector, err)
 	}
+	if o.BytesPerNamespace < 0 {
+		return nil, fmt.Errorf("BytesPerNamespace: %d: want 0 or more", o.BytesPerNamespace)
+	}
 	if o.OnlyNamed != nil {
 		if err := o.OnlyNamed.check(); err != nil {
 			return nil, err
+		}
+		if o.BytesPerNamespace != 0 {
+			return nil, errors.New("BytesPerNamespace: with OnlyNamed, want OnlyNamed.BytesPerNamespace")
 		}
 		if o.Names != nil {
 			return nil, errors.New("OnlyNamed, Names: want one of them: a watcher that holds what others name cannot name more")
