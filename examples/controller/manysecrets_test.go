@@ -18,6 +18,7 @@ import (
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/eventbus"
 	"github.com/hapticsdk/haptic/examples/controller/ingress"
+	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/k8swatchtest"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/kit"
@@ -70,9 +71,9 @@ func stuffed(name string, of corev1.SecretType) *corev1.Secret {
 }
 
 // ofSource is a controller of a cluster in memory, whose watchers are synced.
-func ofSource(t *testing.T, source *k8swatchtest.Source) *controller {
+func ofSource(t *testing.T, source *k8swatchtest.Source, flags ...string) *controller {
 	t.Helper()
-	cfg, err := parseFlags([]string{"-default-certificate", "shop/default", "-debounce", "1ms"}, kit.NewLog(t.Output()))
+	cfg, err := parseFlags(append(flags, "-default-certificate", "shop/default", "-debounce", "1ms"), kit.NewLog(t.Output()))
 	require.NoError(t, err)
 	c := &controller{cfg: cfg, log: slog.New(slog.DiscardHandler), bus: eventbus.New(nil), source: &kit.Source{Source: source}}
 	require.NoError(t, c.newWatchers())
@@ -197,4 +198,25 @@ func TestTheCertificateOfWhatIsDeployed(t *testing.T) {
 	r := c.render(t)
 	require.Len(t, r.Certificates, 1, "%v", r.Refused)
 	require.Equal(t, "before", r.Certificates[0].Secret.Name)
+}
+
+// TestObjectsWithoutNumber: annotations that nothing reads are held as far as their namespace has
+// room, and another namespace is served.
+func TestObjectsWithoutNumber(t *testing.T) {
+	t.Parallel()
+	source := k8swatchtest.NewSource(k8swatchtest.Objects(victims)...)
+	source.Apply(tlsSecret(t, "shop", "tls"), tlsSecret(t, "shop", "default"), tlsSecret(t, "shop", "ca"))
+	for i := range 400 {
+		junk := metav1.ObjectMeta{Namespace: "hostile", Name: fmt.Sprint("x", i), Annotations: map[string]string{"junk": strings.Repeat("x", 200_000)}}
+		source.Apply(&networkingv1.Ingress{ObjectMeta: junk}, &corev1.Service{ObjectMeta: junk})
+	}
+	c := ofSource(t, source, "-limit", "object-bytes-per-namespace=8000000")
+	c.newModel(nil)
+	r := c.render(t)
+	require.Len(t, r.Certificates, 1)
+	require.Equal(t, 1, r.Prefix.Len())
+	for _, w := range []*k8swatch.Watcher{c.ingresses[0], c.services[0]} {
+		require.Equal(t, 400-39, w.State().Refused)
+		require.Equal(t, 39+1, w.State().Objects)
+	}
 }

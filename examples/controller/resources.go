@@ -45,9 +45,12 @@ func (c *controller) newWatchers() (err error) {
 		})
 	}
 	c.classes = add(networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
-	c.services = each(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{IgnoreFields: []string{"status"}})
+	bound := c.cfg.limits.InForce()
+	objectBytes, secretBytes := int64(bound["object-bytes-per-namespace"]), int64(bound["secret-bytes-per-namespace"])
+	c.services = each(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{IgnoreFields: []string{"status"}, BytesPerNamespace: objectBytes})
 	c.slices = each(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
-		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+		IndexBy:           []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+		BytesPerNamespace: objectBytes,
 		IgnoreFields: []string{
 			"metadata.ownerReferences",
 			"endpoints[*].targetRef",
@@ -55,7 +58,6 @@ func (c *controller) newWatchers() (err error) {
 			"endpoints[*].zone",
 			"endpoints[*].hints",
 		}}) // no template uses them
-	secretBytes := int64(c.cfg.limits.InForce()["secret-bytes-per-namespace"])
 	secrets := func(ofType corev1.SecretType, bytes int64, always ...types.NamespacedName) watched {
 		return each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{
 			FieldSelector: "type=" + string(ofType),
@@ -66,7 +68,9 @@ func (c *controller) newWatchers() (err error) {
 	if c.cfg.opaqueSecrets {
 		c.opaque = secrets(corev1.SecretTypeOpaque, secretBytes/4)
 	}
-	c.ingresses = each(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{IgnoreFields: []string{"status"}, Names: c.nameSecrets})
+	c.ingresses = each(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{
+		IgnoreFields: []string{"status"}, BytesPerNamespace: objectBytes, Names: c.nameSecrets,
+	})
 	if namespace, name, ok := strings.Cut(c.cfg.tcp, "/"); ok {
 		c.configMaps = add(corev1.SchemeGroupVersion.WithResource("configmaps"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
