@@ -102,8 +102,11 @@ func (w *Watcher) Fetch(ctx context.Context, names ...types.NamespacedName) erro
 	if n == nil {
 		return &OptionError{Resource: w.resource, Err: errors.New("Fetch: the watcher holds all objects: it has no Options.OnlyNamed")}
 	}
-	n.name(names)
-	defer n.release(names)
+	for _, of := range names {
+		if n.name(of) {
+			defer n.release(of)
+		}
+	}
 	for _, of := range names {
 		if !n.await(ctx, of) {
 			return &FetchError{Resource: w.resource, Namespace: of.Namespace, Name: of.Name, Err: ctx.Err()}

@@ -280,6 +280,31 @@ func TestNamedBudgetOfAll(t *testing.T) {
 	})
 }
 
+// TestNamedWithoutNumber: names beyond what a namespace can hold are left alone, and none of another
+// namespace is.
+func TestNamedWithoutNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := k8swatchtest.NewSource(secret("shop", "z", "1"), secret("blog", "z", "2"))
+		n := newNaming(t, src, k8swatch.OnlyNamed{BytesPerNamespace: 100 << 10})
+		synced(t, n.group, 0)
+		var all []string
+		for i := range 1100 {
+			all = append(all, fmt.Sprint("s", i))
+		}
+		src.Apply(with("i", append(all, "z")...))
+		other := with("i", "z")
+		other.Namespace = "blog"
+		src.Apply(other)
+		synctest.Wait()
+		require.Equal(t, "z=2", n.now())
+		src.Apply(with("i", append(all[:1000], "z")...))
+		synctest.Wait()
+		src.Apply(with("i", "z"))
+		synctest.Wait()
+		require.Equal(t, "z=2 z=1", n.now())
+	})
+}
+
 // TestNamedMemory: 400 Secrets that nothing names take no memory, and 50 named ones no more than
 // their namespace has.
 func TestNamedMemory(t *testing.T) {

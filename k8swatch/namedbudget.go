@@ -14,7 +14,7 @@ type budget struct {
 	all                spent
 	idle               map[*want]struct{} // held, and nothing names them
 	withheld           map[*want]struct{}
-	left               uint64 // how many became idle so far
+	idled              uint64 // how many became idle so far
 }
 
 // spent are bytes, and how many of them are idle.
@@ -44,19 +44,27 @@ func (b *budget) of(namespace string) *spent {
 // room reports whether an object can have so many bytes, if all make room that nothing names. If
 // not, it says why.
 func (b *budget) room(w *want, bytes int64) (why string) {
-	grown, own, s := bytes-w.bytes, int64(0), b.of(w.of.Namespace)
-	if _, idle := b.idle[w]; idle {
-		own = w.bytes
-	}
+	inSpace, inAll := b.left(w)
+	s := b.of(w.of.Namespace)
 	switch {
-	case s.bytes-s.idle+own+grown > b.perNamespace:
+	case bytes > inSpace:
 		return fmt.Sprintf("no room is left for its %s: what is named of namespace %s has %s, of %s at most",
 			mib(bytes), w.of.Namespace, mib(s.bytes-s.idle), mib(b.perNamespace))
-	case b.all.bytes-b.all.idle+own+grown > b.most:
+	case bytes > inAll:
 		return fmt.Sprintf("no room is left for its %s: what is named of all namespaces has %s, of %s at most",
 			mib(bytes), mib(b.all.bytes-b.all.idle), mib(b.most))
 	}
 	return ""
+}
+
+// left returns how much an object can have in its namespace and in all, if all make room that
+// nothing names.
+func (b *budget) left(w *want) (inSpace, inAll int64) {
+	named, s := w.bytes, b.of(w.of.Namespace)
+	if _, idle := b.idle[w]; idle {
+		named = 0
+	}
+	return b.perNamespace - (s.bytes - s.idle - named), b.most - (b.all.bytes - b.all.idle - named)
 }
 
 // mib prints bytes, rounded up.
@@ -79,14 +87,22 @@ func (b *budget) tooMuch(w *want, grown int64) (first *want) {
 	return first
 }
 
-// next returns an object that is withheld, and has room by now; nil: there is none.
-func (b *budget) next() (first *want) {
+// fitting returns objects that are withheld, and have room by now: together no more than has
+// room.
+func (b *budget) fitting() (all []*want) {
+	spent := map[string]int64{}
+	var sum int64
 	for w := range b.withheld {
-		if !w.waits && (first == nil || w.of.String() < first.of.String()) && b.room(w, w.needs) == "" {
-			first = w
+		inSpace, inAll := b.left(w)
+		grown := w.needs - w.bytes
+		if w.waits || w.needs > inSpace-spent[w.of.Namespace] || w.needs > inAll-sum {
+			continue
 		}
+		spent[w.of.Namespace] += grown
+		sum += grown
+		all = append(all, w)
 	}
-	return first
+	return all
 }
 
 // set changes the bytes of an object.
@@ -119,8 +135,8 @@ func (b *budget) remove(w *want) {
 
 // leave notes that nothing names an object any longer.
 func (b *budget) leave(w *want) {
-	b.left++
-	w.left = b.left
+	b.idled++
+	w.left = b.idled
 	b.idle[w] = struct{}{}
 	b.of(w.of.Namespace).idle += w.bytes
 	b.all.idle += w.bytes

@@ -29,6 +29,7 @@ type named struct {
 	listed bool // known is complete
 	known  map[types.NamespacedName]edition
 	wants  map[types.NamespacedName]*want
+	names  map[string]int // wants of a namespace
 	spaces map[string]*space
 	turn   []string // namespaces with objects to fetch; that of the next one is the first
 	busy   int      // fetches
@@ -43,6 +44,9 @@ type edition struct {
 }
 
 func editionOf(o Object) edition { return edition{o.GetUID(), o.GetResourceVersion()} }
+
+// mostMissing is how many names of a namespace there may be beyond the objects that it has room for.
+const mostMissing = 1000
 
 // space is a namespace with something named.
 type space struct{ queue []*want }
@@ -64,11 +68,13 @@ var _ cache.TransformingStore = (*named)(nil)
 func newNamed(src MetadataSource, w *Watcher, opts OnlyNamed) *named {
 	n := &named{
 		OnlyNamed: opts.orUsual(), in: w.intake, health: w.health, namespace: w.namespace, source: src, inline: !isForeign(src),
-		known: map[types.NamespacedName]edition{}, wants: map[types.NamespacedName]*want{}, spaces: map[string]*space{},
+		known: map[types.NamespacedName]edition{}, wants: map[types.NamespacedName]*want{}, names: map[string]int{}, spaces: map[string]*space{},
 	}
 	n.budget = newBudget(n.BytesPerNamespace, n.Bytes)
 	n.in.initial = true
-	n.name(n.Always)
+	for _, of := range n.Always {
+		n.name(of)
+	}
 	return n
 }
 
@@ -86,52 +92,58 @@ func (n *named) stop() {
 	n.flying.Wait()
 }
 
-// name notes that an object names others.
-func (n *named) name(names []types.NamespacedName) {
+// name notes that an object names another one. It reports whether that counts: then release undoes
+// it. One of a namespace that is not watched does not, nor one of too many.
+func (n *named) name(of types.NamespacedName) bool {
+	if n.namespace != "" && of.Namespace != n.namespace {
+		return false
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, of := range names {
-		if n.namespace != "" && of.Namespace != n.namespace {
-			continue
-		}
-		w := n.wants[of]
-		if w == nil {
-			w = &want{of: of}
-			n.wants[of] = w
-		}
-		w.namers++
-		n.budget.use(w)
-		n.enqueue(w)
+	w := n.wants[of]
+	if w == nil && int64(n.names[of.Namespace]) >= n.BytesPerNamespace/overhead+mostMissing {
+		return false // so many objects cannot be held: each takes overhead
 	}
+	if w == nil {
+		w = &want{of: of}
+		n.wants[of] = w
+		n.names[of.Namespace]++
+	}
+	w.namers++
+	n.budget.use(w)
+	n.enqueue(w)
+	return true
 }
 
 // release undoes name.
-func (n *named) release(names []types.NamespacedName) {
+func (n *named) release(of types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, of := range names {
-		w := n.wants[of]
-		if w == nil {
-			continue // of another namespace
-		}
-		w.namers--
-		if w.namers > 0 {
-			continue
-		}
-		if w.bytes == 0 {
-			n.forget(w)
-		} else {
-			n.budget.leave(w)
-			n.offer()
-		}
+	w := n.wants[of]
+	w.namers--
+	switch {
+	case w.namers > 0:
+	case w.bytes == 0:
+		n.forget(w)
+	default:
+		n.budget.leave(w)
+		n.offer()
 	}
 }
 
 // forget drops an object that nothing names, or that has to make room.
 func (n *named) forget(w *want) {
 	n.remove(w)
-	delete(n.wants, w.of)
+	n.drop(w)
 	n.tell(w)
+}
+
+func (n *named) drop(w *want) {
+	delete(n.wants, w.of)
+	n.names[w.of.Namespace]--
+	if n.names[w.of.Namespace] == 0 {
+		delete(n.names, w.of.Namespace)
+	}
 }
 
 // remove takes an object out of the store.
@@ -295,8 +307,7 @@ func (n *named) fail(w *want, err error) {
 
 // take stores an object, or what stands for it if there is no room.
 func (n *named) take(w *want, obj Object) {
-	defer n.offer()
-	other := w.has.uid != "" && w.has.uid != obj.GetUID()
+	other, had := w.has.uid != "" && w.has.uid != obj.GetUID(), w.bytes
 	w.has = editionOf(obj)
 	p, size := n.in.prepare(obj), int64(0)
 	if p.err == nil {
@@ -311,6 +322,13 @@ func (n *named) take(w *want, obj Object) {
 		}
 		n.budget.set(w, size)
 		n.in.store.Put(p.entry)
+		if size < had {
+			n.offer()
+		}
+		return
+	}
+	if other && w.namers == 0 {
+		n.forget(w)
 		return
 	}
 	if w.bytes == 0 || other {
@@ -324,9 +342,9 @@ func (n *named) take(w *want, obj Object) {
 	}
 }
 
-// offer fetches an object that is withheld again, if it has room by now. The next one follows.
+// offer fetches what is withheld again, as far as there is room by now.
 func (n *named) offer() {
-	if w := n.budget.next(); w != nil {
+	for _, w := range n.budget.fitting() {
 		w.asked, w.has.version = edition{}, ""
 		n.enqueue(w)
 	}
@@ -392,7 +410,7 @@ func (n *named) deleted(of types.NamespacedName) {
 	n.remove(w)
 	n.tell(w)
 	if w.namers == 0 {
-		delete(n.wants, of)
+		n.drop(w)
 	}
 	n.offer()
 }

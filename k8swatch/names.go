@@ -2,6 +2,7 @@ package k8swatch
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,11 +61,9 @@ func (r *namer) read(o Object) (all []reference) {
 
 // note makes the references of an object those of its new version; none: it is gone.
 func (r *namer) note(of types.NamespacedName, now []reference) {
-	for _, ref := range now {
-		ref.in.name([]types.NamespacedName{ref.of})
-	}
+	now = slices.DeleteFunc(slices.Clone(now), func(ref reference) bool { return !ref.in.name(ref.of) })
 	for _, ref := range r.by[of] {
-		ref.in.release([]types.NamespacedName{ref.of})
+		ref.in.release(ref.of)
 	}
 	if len(now) == 0 {
 		delete(r.by, of)

@@ -48,7 +48,11 @@ func inSpace(namespace, name string) (Name, error) {
 // annotations. The model reads no others, but for that of [Operator.Certificate] and those of
 // [Deployed].
 func SecretsOf(ing *networkingv1.Ingress) (tls, annotated []Name) {
-	nameSecrets(nameOf(ing), ing, func(name Name, _ *networkingv1.Ingress) { tls = append(tls, name) })
+	for i := range ing.Spec.TLS { // some may be the same: to compare thousands takes longer
+		if s := ing.Spec.TLS[i].SecretName; s != "" && nameProblem(s) == "" {
+			tls = append(tls, Name{Namespace: ing.Namespace, Name: s})
+		}
+	}
 	for _, text := range annotation.Secrets(ing.Annotations) {
 		if name, err := inSpace(ing.Namespace, text); err == nil && nameProblem(name.Name) == "" {
 			annotated = append(annotated, name)
