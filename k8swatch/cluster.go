@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,7 @@ type Cluster struct {
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
 	fetches   dynamic.Interface // without limits
+	fetchers  sync.Map          // *rest.RESTClient by resource, without limits
 	metadata  metadata.Interface
 	scheme    *runtime.Scheme
 }
@@ -231,6 +233,18 @@ func (c *Cluster) typed(gvr schema.GroupVersionResource) (*rest.RESTClient, erro
 	return typedClient(c.config, gvr, c.http)
 }
 
+// fetcher returns a client for fetches of a resource of the scheme.
+func (c *Cluster) fetcher(gvr schema.GroupVersionResource) (*rest.RESTClient, error) {
+	if known, ok := c.fetchers.Load(gvr); ok {
+		return known.(*rest.RESTClient), nil
+	}
+	client, err := typedClient(unlimited(c.config), gvr, c.http)
+	if err == nil {
+		c.fetchers.Store(gvr, client)
+	}
+	return client, err
+}
+
 func typedClient(of *rest.Config, gvr schema.GroupVersionResource, over *http.Client) (*rest.RESTClient, error) {
 	config := protobuf(of)
 	gv := gvr.GroupVersion()
@@ -287,18 +301,26 @@ func (c *Cluster) MetadataListWatch(
 }
 
 func (c *Cluster) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
+	return c.fetchSince(ctx, gvr, namespace, name, "")
+}
+
+// fetchSince is Fetch for an object that is no older than a resource version, which the server has
+// in its cache. "" means as it is now.
+func (c *Cluster) fetchSince(ctx context.Context, gvr schema.GroupVersionResource, namespace, name, version string) (Object, error) {
+	opts := metav1.GetOptions{ResourceVersion: version}
 	if TypeOf(gvr) == nil {
 		client := dynamic.ResourceInterface(c.fetches.Resource(gvr))
 		if namespace != "" {
 			client = c.fetches.Resource(gvr).Namespace(namespace)
 		}
-		return client.Get(ctx, name, metav1.GetOptions{})
+		return client.Get(ctx, name, opts)
 	}
-	client, err := typedClient(unlimited(c.config), gvr, c.http)
+	client, err := c.fetcher(gvr)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).Name(name).Do(ctx).Get()
+	request := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).Name(name)
+	obj, err := request.VersionedParams(&opts, scheme.ParameterCodec).Do(ctx).Get()
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ import (
 // OnlyNamed makes a watcher hold only the objects that others name, such as the Secrets of
 // Ingresses among all Secrets of a cluster. It watches metadata. It fetches what [Options.Names]
 // of other watchers, Always or [Watcher.Fetch] name, and again when the metadata of that changes.
-// The source must be a [MetadataSource]. The account needs the verb get, too.
+// The source must be a [MetadataSource]. The account needs the verb get, too. A fetch takes about a
+// millisecond of a server: the first sync of 10,000 named objects takes seconds longer than a list.
 //
 // An object that nothing names any longer stays until its room is needed: an earlier version of
 // another object, which is still served, may name it.

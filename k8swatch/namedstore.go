@@ -203,7 +203,7 @@ func (n *named) enqueue(w *want) {
 	}
 	w.waits = true
 	if n.inline {
-		n.arrived(w, n.known[w.of], n.ask(context.Background(), w.of))
+		n.arrived(w, n.known[w.of], n.ask(context.Background(), w.of, ""))
 		return
 	}
 	s := n.spaces[w.of.Namespace]
@@ -235,10 +235,14 @@ func (n *named) dispatch() {
 			continue
 		}
 		n.busy++
+		since := asked.version
+		if w.pause != nil {
+			since = "" // the last fetch failed
+		}
 		n.flying.Go(func() {
 			ctx, cancel := context.WithTimeout(n.ctx, fetchTimeout)
 			defer cancel()
-			got := n.ask(ctx, w.of)
+			got := n.ask(ctx, w.of, since)
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			n.busy--
@@ -254,8 +258,13 @@ type answer struct {
 	err error
 }
 
-func (n *named) ask(ctx context.Context, of types.NamespacedName) (got answer) {
+// ask fetches an object that is no older than a version; "": as it is now.
+func (n *named) ask(ctx context.Context, of types.NamespacedName, since string) (got answer) {
 	got.err = guard(func() (err error) {
+		if cluster, ok := n.source.(*Cluster); ok {
+			got.obj, err = cluster.fetchSince(ctx, n.in.resource, of.Namespace, of.Name, since)
+			return err
+		}
 		got.obj, err = n.source.Fetch(ctx, n.in.resource, of.Namespace, of.Name)
 		return err
 	})
