@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,8 @@ type ClusterOptions struct {
 
 	// QPS and Burst limit the requests of this process. Zero means 50 and 100. A watch
 	// counts once, when it begins. client-go's own default of 5 would make a controller
-	// with twenty watches start slowly.
+	// with twenty watches start slowly. [Cluster.Fetch] does not count: a [Cached] and
+	// [OnlyNamed] bound how many run at a time.
 	QPS   float32
 	Burst int
 
@@ -58,6 +60,8 @@ type Cluster struct {
 	closed    atomic.Bool
 	clientset kubernetes.Interface
 	dynamic   dynamic.Interface
+	fetches   dynamic.Interface // without limits
+	fetchers  sync.Map          // *rest.RESTClient by resource, without limits
 	metadata  metadata.Interface
 	scheme    *runtime.Scheme
 }
@@ -108,6 +112,9 @@ func NewCluster(opts *ClusterOptions) (*Cluster, error) {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, c.http); err != nil {
 		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
 	}
+	if c.fetches, err = dynamic.NewForConfigAndClient(unlimited(config), c.http); err != nil {
+		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
+	}
 	if c.metadata, err = metadata.NewForConfigAndClient(config, c.http); err != nil {
 		return nil, fmt.Errorf("k8swatch: %s: %w", config.Host, err)
 	}
@@ -149,6 +156,13 @@ func setTransport(config *rest.Config, opts *ClusterOptions) {
 		}
 		return rt
 	})
+}
+
+// unlimited returns the configuration for requests that are bounded elsewhere.
+func unlimited(config *rest.Config) *rest.Config {
+	c := rest.CopyConfig(config)
+	c.RateLimiter, c.QPS = nil, -1
+	return c
 }
 
 // protobuf returns the configuration for the kinds of the scheme.
@@ -216,7 +230,23 @@ func (c *Cluster) ListWatch(gvr schema.GroupVersionResource, namespace string, t
 
 // typed returns a client for a resource of the scheme.
 func (c *Cluster) typed(gvr schema.GroupVersionResource) (*rest.RESTClient, error) {
-	config := protobuf(c.config)
+	return typedClient(c.config, gvr, c.http)
+}
+
+// fetcher returns a client for fetches of a resource of the scheme.
+func (c *Cluster) fetcher(gvr schema.GroupVersionResource) (*rest.RESTClient, error) {
+	if known, ok := c.fetchers.Load(gvr); ok {
+		return known.(*rest.RESTClient), nil
+	}
+	client, err := typedClient(unlimited(c.config), gvr, c.http)
+	if err == nil {
+		c.fetchers.Store(gvr, client)
+	}
+	return client, err
+}
+
+func typedClient(of *rest.Config, gvr schema.GroupVersionResource, over *http.Client) (*rest.RESTClient, error) {
+	config := protobuf(of)
 	gv := gvr.GroupVersion()
 	config.GroupVersion = &gv
 	config.APIPath = "/apis"
@@ -224,7 +254,7 @@ func (c *Cluster) typed(gvr schema.GroupVersionResource) (*rest.RESTClient, erro
 		config.APIPath = "/api"
 	}
 	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	return rest.RESTClientForConfigAndClient(config, c.http)
+	return rest.RESTClientForConfigAndClient(config, over)
 }
 
 func (c *Cluster) untyped(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) cache.ListerWatcherWithContext {
@@ -271,18 +301,26 @@ func (c *Cluster) MetadataListWatch(
 }
 
 func (c *Cluster) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
+	return c.fetchSince(ctx, gvr, namespace, name, "")
+}
+
+// fetchSince is Fetch for an object that is no older than a resource version, which the server has
+// in its cache. "" means as it is now.
+func (c *Cluster) fetchSince(ctx context.Context, gvr schema.GroupVersionResource, namespace, name, version string) (Object, error) {
+	opts := metav1.GetOptions{ResourceVersion: version}
 	if TypeOf(gvr) == nil {
-		client := dynamic.ResourceInterface(c.dynamic.Resource(gvr))
+		client := dynamic.ResourceInterface(c.fetches.Resource(gvr))
 		if namespace != "" {
-			client = c.dynamic.Resource(gvr).Namespace(namespace)
+			client = c.fetches.Resource(gvr).Namespace(namespace)
 		}
-		return client.Get(ctx, name, metav1.GetOptions{})
+		return client.Get(ctx, name, opts)
 	}
-	client, err := c.typed(gvr)
+	client, err := c.fetcher(gvr)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).Name(name).Do(ctx).Get()
+	request := client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).Name(name)
+	obj, err := request.VersionedParams(&opts, scheme.ParameterCodec).Do(ctx).Get()
 	if err != nil {
 		return nil, err
 	}

@@ -240,6 +240,17 @@ func (f *Folder) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 	return f.server.ListWatch(gvr, namespace, tweak), nil
 }
 
+func (f *Folder) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	if _, err := f.ListWatch(gvr, namespace, tweak); err != nil {
+		return nil, err
+	}
+	return f.server.MetadataListWatch(gvr, namespace, tweak), nil
+}
+
+func (f *Folder) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
+	return f.server.Fetch(ctx, gvr, namespace, name)
+}
+
 // leftAlone reports whether a file that may be unfinished has not changed for long enough.
 func (f *Folder) leftAlone(name string, t manifest.Text) bool {
 	u, ok := f.unfinished[name]

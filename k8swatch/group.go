@@ -114,7 +114,10 @@ func (w *Watcher) leave() {
 // committed gets each change of a store, while the store is locked.
 func (g *Group) committed(b batch) {
 	g.mu.Lock()
-	defer g.mu.Unlock() // to the end, so that revisions are delivered in order
+	defer g.mu.Unlock()                                            // to the end, so that revisions are delivered in order
+	if b.InitialSync || g.unsynced > 0 && b.watcher.named != nil { // the last object may name some
+		g.count += b.Created - b.Deleted
+	}
 	b.InitialSync = g.unsynced > 0
 	b.From, b.To = g.revision, g.revision+b.To-b.From
 	g.revision = b.To
@@ -122,10 +125,9 @@ func (g *Group) committed(b batch) {
 }
 
 // initially is called when the initial objects of a watcher are in its store.
-func (g *Group) initially(count int) {
+func (g *Group) initially() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.count += count
 	g.unsynced--
 	if g.unsynced == 0 {
 		g.notify.syncComplete(g.count)

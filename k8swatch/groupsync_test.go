@@ -39,7 +39,7 @@ func TestGroupLosesNoChangeAtSync(t *testing.T) {
 			t.Fatalf("synced before the group is: %v", err)
 		default:
 		}
-		g.initially(0)
+		g.initially()
 		require.NoError(t, <-synced)
 	})
 }

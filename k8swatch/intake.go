@@ -1,6 +1,7 @@
 package k8swatch
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +43,10 @@ type intake struct {
 	initially func()            // called when the initial objects are in the store
 	shared    map[string]string // recent strings
 	foreign   bool              // others than the user write the objects; see isForeign
+	namer     *namer            // nil: the objects name none
+	rooms     *rooms            // nil: there is no bound
+	round     func() context.Context
+	block     func(*SyncError) // tells what keeps a watcher of what the objects name
 
 	synced  bool // used by the reflector's goroutine alone, as initial
 	initial bool // the store is committing the initial objects
@@ -61,9 +66,13 @@ func newIntake(gvr schema.GroupVersionResource, kind memapi.Kind, opts *Options)
 	in := &intake{
 		store: store.New(len(paths.index) > 0), resource: gvr, typ: goType(kind.Type), gvk: kind.GVK,
 		paths: paths, log: logger(opts.Logger).With("resource", gvr.Resource), refused: map[string]string{}, shared: map[string]string{},
-		prepared: func() {}, replaced: func() {}, committed: func(batch) {}, initially: func() {},
+		prepared: func() {}, replaced: func() {}, committed: func(batch) {}, initially: func() {}, block: func(*SyncError) {},
 	}
 	in.store.OnCommit = in.commit
+	in.rooms = newRooms(opts.BytesPerNamespace)
+	if opts.Names != nil {
+		in.namer = newNamer(in, opts.Names)
+	}
 	return in, nil
 }
 
@@ -75,8 +84,10 @@ func (in *intake) snapshot(held *store.Snapshot) *Snapshot {
 // replaces the object in a list, so that an object is trimmed once.
 type prepared struct {
 	types.NamespacedName
-	entry *store.Entry
-	err   error
+	entry   *store.Entry
+	err     error
+	names   []reference // what it names
+	edition edition     // of metadata, which has no entry
 }
 
 // GetObjectKind implements runtime.Object, so that a list can hold it.
@@ -103,7 +114,12 @@ func (in *intake) prepare(obj any) *prepared {
 		return &prepared{err: fmt.Errorf("%T is not a Kubernetes object", obj)}
 	}
 	p := &prepared{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}}
-	p.err = guard(func() (err error) { p.entry, err = in.entry(o); return err })
+	p.err = guard(func() (err error) {
+		if p.entry, err = in.entry(o); err == nil && in.namer != nil {
+			p.names = in.namer.read(p.entry.Object())
+		}
+		return err
+	})
 	return p
 }
 
@@ -161,6 +177,7 @@ func trim(obj Object, foreign bool) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
 		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", lastApplied)
+		unstructured.RemoveNestedField(u.Object, "metadata", "annotations", withheldAnnotation)
 		if foreign {
 			unstructured.RemoveNestedField(u.Object, "metadata", "annotations", SourceAnnotation)
 		}
@@ -169,6 +186,7 @@ func trim(obj Object, foreign bool) {
 	obj.SetManagedFields(nil)
 	if a := obj.GetAnnotations(); a != nil {
 		delete(a, lastApplied)
+		delete(a, withheldAnnotation)
 		if foreign {
 			delete(a, SourceAnnotation)
 		}
@@ -279,7 +297,13 @@ func (in *intake) commit(c store.Change, objects []store.Changed, more int) {
 }
 
 func (in *intake) Add(obj any) error {
-	if p := in.prepare(obj); in.accept(p) {
+	p := in.prepare(obj)
+	in.rooms.take(p)
+	switch {
+	case !in.accept(p):
+	case in.namer != nil:
+		in.namer.add(p)
+	default:
 		in.store.Put(p.entry)
 	}
 	return nil
@@ -288,26 +312,50 @@ func (in *intake) Add(obj any) error {
 func (in *intake) Update(obj any) error { return in.Add(obj) }
 
 func (in *intake) Delete(obj any) error {
+	if of, ok := nameOfDeleted(obj); ok && in.namer != nil {
+		in.namer.remove(of)
+	} else if ok {
+		in.remove(of)
+	}
+	return nil
+}
+
+// nameOfDeleted returns the name of an object, or of what stands for one that is gone.
+func nameOfDeleted(obj any) (of types.NamespacedName, ok bool) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
-		return nil //nolint:nilerr // nothing is stored under it
+		return of, false // nothing is stored under it
 	}
+	return types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}, true
+}
+
+// remove takes an object out of the store, and what is known of it.
+func (in *intake) remove(of types.NamespacedName) {
 	in.mu.Lock()
-	delete(in.refused, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName()}.String())
+	delete(in.refused, of.String())
 	in.mu.Unlock()
-	in.store.Remove(m.GetNamespace(), m.GetName())
-	return nil
+	in.rooms.set(of, 0)
+	in.store.Remove(of.Namespace, of.Name)
 }
 
 // Replace implements cache.ReflectorStore. The store then holds exactly the listed
 // objects, and counts the differences.
 func (in *intake) Replace(objs []any, _ string) error {
+	all := make([]*prepared, len(objs))
+	for i, obj := range objs {
+		all[i] = in.prepare(obj)
+	}
+	in.rooms.list(all)
+	if in.namer != nil {
+		if err := in.namer.replace(all, !in.synced); err != nil {
+			return err
+		}
+	}
 	in.mu.Lock()
 	in.refused = map[string]string{}
 	in.mu.Unlock()
 	entries := make([]*store.Entry, 0, len(objs))
-	for _, obj := range objs {
-		p := in.prepare(obj)
+	for _, p := range all {
 		if e := p.entry; in.accept(p) {
 			entries = append(entries, e)
 		} else if e := in.store.Get(p.Namespace, p.Name); e != nil {

@@ -3,6 +3,7 @@ package k8swatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hapticsdk/haptic/internal/jsonpath"
@@ -44,6 +46,22 @@ type Options struct {
 	// configuration needs them. An update of dropped fields alone is no change. The
 	// object in the store then keeps its older resource version.
 	IgnoreFields []string
+
+	// BytesPerNamespace bounds what the watcher holds of one namespace: in bytes of the encoding for
+	// transport, and 1 KiB for each object. An object beyond it is refused, and what is held
+	// stays. If it grows beyond it, the version from before stays. Zero means no bound.
+	// OnlyNamed has its own.
+	BytesPerNamespace int64
+
+	// OnlyNamed, if not nil, makes the watcher hold only the objects that others name.
+	OnlyNamed *OnlyNamed
+
+	// Names calls name for each object that o names in a watcher with OnlyNamed. That of another
+	// namespace than it watches is none. o is stored once these are, or the source says that
+	// there are none: a [Group] of both watchers has no snapshot without them. An answer that
+	// takes more than a second is not waited for, but for those of the initial objects. Names
+	// must depend on o alone.
+	Names func(o Object, name func(in *Watcher, of types.NamespacedName))
 
 	// Debounce is the least time between two calls of OnChange. The first change after a
 	// quiet time is delivered at once. Zero means 500 ms, negative none.
@@ -110,6 +128,20 @@ func (o *Options) compile(typ reflect.Type) (*compiled, error) {
 	}
 	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
 		return nil, fmt.Errorf("FieldSelector %q: want one such as type=kubernetes.io/tls: %w", o.FieldSelector, err)
+	}
+	if o.BytesPerNamespace < 0 {
+		return nil, fmt.Errorf("BytesPerNamespace: %d: want 0 or more", o.BytesPerNamespace)
+	}
+	if o.OnlyNamed != nil {
+		if err := o.OnlyNamed.check(); err != nil {
+			return nil, err
+		}
+		if o.BytesPerNamespace != 0 {
+			return nil, errors.New("BytesPerNamespace: with OnlyNamed, want OnlyNamed.BytesPerNamespace")
+		}
+		if o.Names != nil {
+			return nil, errors.New("OnlyNamed, Names: want one of them: a watcher that holds what others name cannot name more")
+		}
 	}
 	var c compiled
 	var err error

@@ -49,9 +49,9 @@ func isForeign(src Source) bool {
 func (*Folder) namesFiles() {}
 func (*Static) namesFiles() {}
 
-// MetadataSource is a [Source] for a [Cached]: it watches objects without their
-// content, and fetches them one by one. A [Cluster] is one, and so is the in-memory
-// source of package k8swatchtest.
+// MetadataSource is a [Source] for a [Cached] and for [OnlyNamed]: it watches objects without
+// their content, and fetches them one by one. All sources of this package are, and so is the
+// in-memory source of package k8swatchtest.
 type MetadataSource interface {
 	Source
 
@@ -217,6 +217,17 @@ func (s *Static) ListWatch(gvr schema.GroupVersionResource, namespace string, tw
 		return nil, err
 	}
 	return s.server.ListWatch(gvr, namespace, tweak), nil
+}
+
+func (s *Static) MetadataListWatch(gvr schema.GroupVersionResource, namespace string, tweak func(*metav1.ListOptions)) (cache.ListerWatcherWithContext, error) {
+	if err := s.server.Mistaken(gvr); err != nil {
+		return nil, err
+	}
+	return s.server.MetadataListWatch(gvr, namespace, tweak), nil
+}
+
+func (s *Static) Fetch(ctx context.Context, gvr schema.GroupVersionResource, namespace, name string) (Object, error) {
+	return s.server.Fetch(ctx, gvr, namespace, name)
 }
 
 // SourceAnnotation is "file:line" on the objects of a [Folder], so that a later error

@@ -1,6 +1,7 @@
 package k8swatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const (
 	PhaseStarting     Phase = "Starting"     // some initial objects are missing
 	PhaseSynced       Phase = "Synced"       // connected, and no known change is missing
 	PhaseStale        Phase = "Stale"        // synced once, but cannot reach the source now
-	PhaseForbidden    Phase = "Forbidden"    // RBAC does not allow to list or watch
+	PhaseForbidden    Phase = "Forbidden"    // RBAC does not allow to list, watch or, with OnlyNamed, get
 	PhaseNotInstalled Phase = "NotInstalled" // the server does not have the resource
 	PhaseStopped      Phase = "Stopped"      // Run has returned
 )
@@ -45,6 +46,7 @@ type health struct {
 	mu      sync.Mutex
 	current State
 	failing *SyncError    // how the last request failed; nil if all is well
+	blocked *SyncError    // why another watcher, which has to be first, gets no further
 	count   int           // objects of the initial sync
 	round   int           // the round whose list is stored: see Watcher.round
 	changed chan struct{} // closed and replaced on each change
@@ -79,7 +81,8 @@ func (h *health) set(change func(*State)) {
 
 func (h *health) judge(s *State) {
 	s.Err = nil
-	switch failing := h.failing; {
+	failing := cmp.Or(h.failing, h.blocked)
+	switch {
 	case failing == nil && s.Synced:
 		s.Phase, s.StaleSince = PhaseSynced, time.Time{}
 		return
@@ -95,7 +98,7 @@ func (h *health) judge(s *State) {
 	default:
 		s.Phase = PhaseStarting
 	}
-	s.Err = h.failing
+	s.Err = failing
 	if s.Synced && s.StaleSince.IsZero() {
 		s.StaleSince = time.Now()
 	}
@@ -110,6 +113,7 @@ func (h *health) syncedNow(count int) {
 const (
 	verbList  = "list"
 	verbWatch = "watch"
+	verbGet   = "get" // with OnlyNamed
 )
 
 // well is called when the source has served the verb. A list that works does not hide a
@@ -142,6 +146,18 @@ func reason(err error) error {
 		return ErrNotInstalled
 	}
 	return ErrUnreachable
+}
+
+// block notes what keeps another watcher, whose objects have to be first; nil: nothing.
+func (h *health) block(e *SyncError) {
+	h.set(func(*State) { h.blocked = e })
+}
+
+// obstacle returns why requests fail, or nil, and what is closed on the next change.
+func (h *health) obstacle() (e *SyncError, changed <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failing, h.changed
 }
 
 func (h *health) stop() {
@@ -249,7 +265,7 @@ func (e *OptionError) Unwrap() error { return e.Err }
 type SyncError struct {
 	Resource  schema.GroupVersionResource
 	Namespace string // "" for all
-	Verb      string // "list" or "watch", always "watch" with ErrNotInstalled; "" if no request was answered
+	Verb      string // "list", "watch" or, with OnlyNamed, "get"; always "watch" with ErrNotInstalled; "" if no request was answered
 	Reason    error  // one of the errors above
 	Err       error  // the error of the source or the context
 }

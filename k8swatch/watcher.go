@@ -25,6 +25,7 @@ type Watcher struct {
 	resource  schema.GroupVersionResource
 	namespace string
 	intake    *intake
+	named     *named // nil without OnlyNamed
 	requests  *requests
 	reflector *cache.Reflector
 	notify    *notifier
@@ -50,11 +51,27 @@ func New(src Source, gvr schema.GroupVersionResource, opts *Options) (*Watcher, 
 	if err := given(src, gvr); err != nil {
 		return nil, err
 	}
-	w, err := newWatcher(src.ListWatch, gvr, typesOf(src).KindFor(gvr), opts)
-	if err == nil {
-		w.intake.foreign = isForeign(src)
+	kind := typesOf(src).KindFor(gvr)
+	if opts.OnlyNamed == nil {
+		w, err := newWatcher(src.ListWatch, gvr, kind, opts)
+		if err == nil {
+			w.intake.foreign = isForeign(src)
+		}
+		return w, err
 	}
-	return w, err
+	whole, ok := src.(MetadataSource)
+	if !ok {
+		return nil, &OptionError{Resource: gvr, Err: fmt.Errorf("OnlyNamed: a %T has no metadata alone: want a MetadataSource, such as a Cluster", src)}
+	}
+	w, err := newWatcher(whole.MetadataListWatch, gvr, kind, opts)
+	if err != nil {
+		return nil, err
+	}
+	w.intake.foreign = isForeign(src)
+	w.named = newNamed(whole, w, *opts.OnlyNamed)
+	w.requests.prepare = w.named.prepare
+	w.reflect(w.named)
+	return w, nil
 }
 
 // newWatcher makes a watcher of objects of a kind. The zero kind means unstructured objects.
@@ -80,10 +97,19 @@ func newWatcher(listWatch listWatchFunc, gvr schema.GroupVersionResource, kind m
 	w.requests = &requests{inner: lw, health: w.health, prepare: in.prepare}
 	w.requests.noStream.Store(opts.NoWatchList)
 	in.prepared, in.replaced, in.committed, in.initially = w.requests.progress, w.requests.listed, w.committed, w.initially
-	w.reflector = cache.NewReflectorWithOptions(w.requests, nil, in,
-		cache.ReflectorOptions{Name: gvr.String(), TypeDescription: gvr.Resource})
-	w.reflector.MaxInternalErrorRetryDuration = rewatchErrors
+	if in.namer != nil {
+		in.block = w.health.block
+	}
+	in.round = func() context.Context { return w.requests.round }
+	w.reflect(in)
 	return w, nil
+}
+
+// reflect makes the reflector, which fills a store.
+func (w *Watcher) reflect(into cache.TransformingStore) {
+	w.reflector = cache.NewReflectorWithOptions(w.requests, nil, into,
+		cache.ReflectorOptions{Name: w.resource.String(), TypeDescription: w.resource.Resource})
+	w.reflector.MaxInternalErrorRetryDuration = rewatchErrors
 }
 
 // Resource returns the watched resource.
@@ -109,6 +135,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 	var callbacks sync.WaitGroup
 	callbacks.Go(func() { w.notify.run(ctx) })
+	if w.named != nil {
+		w.named.start(ctx)
+		defer w.named.stop()
+	}
+	if w.intake.namer != nil {
+		w.intake.namer.start(ctx)
+		defer w.intake.namer.stop()
+	}
 	w.rounds(ctx)
 	callbacks.Wait()
 	w.health.stop()
@@ -206,7 +240,7 @@ func (w *Watcher) initially() {
 	w.health.syncedNow(count)
 	w.notify.syncComplete(count)
 	if w.group != nil {
-		w.group.initially(count)
+		w.group.initially()
 	}
 }
 

@@ -174,6 +174,7 @@ func (c *controller) start(ctx context.Context) error {
 			return err
 		}
 	}
+	c.holdDeployed(ctx, previous)
 	c.newModel(previous) // endpoints keep their server, Secrets their last good certificate, and namespaces their hosts
 	c.templates.SetPrevious(previous)
 	return nil

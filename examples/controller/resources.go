@@ -11,6 +11,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
@@ -43,11 +44,13 @@ func (c *controller) newWatchers() (err error) {
 			return add(resource, opts)
 		})
 	}
-	c.ingresses = each(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{IgnoreFields: []string{"status"}})
 	c.classes = add(networkingv1.SchemeGroupVersion.WithResource("ingressclasses"), k8swatch.Options{})
-	c.services = each(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{IgnoreFields: []string{"status"}})
+	bound := c.cfg.limits.InForce()
+	objectBytes, secretBytes := int64(bound["object-bytes-per-namespace"]), int64(bound["secret-bytes-per-namespace"])
+	c.services = each(corev1.SchemeGroupVersion.WithResource("services"), k8swatch.Options{IgnoreFields: []string{"status"}, BytesPerNamespace: objectBytes})
 	c.slices = each(discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), k8swatch.Options{
-		IndexBy: []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+		IndexBy:           []string{"metadata.namespace", "metadata.labels['kubernetes.io/service-name']"},
+		BytesPerNamespace: objectBytes,
 		IgnoreFields: []string{
 			"metadata.ownerReferences",
 			"endpoints[*].targetRef",
@@ -55,14 +58,60 @@ func (c *controller) newWatchers() (err error) {
 			"endpoints[*].zone",
 			"endpoints[*].hints",
 		}}) // no template uses them
-	c.secrets = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=kubernetes.io/tls"})
-	if c.cfg.opaqueSecrets {
-		c.opaque = each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{FieldSelector: "type=Opaque"})
+	secrets := func(ofType corev1.SecretType, bytes int64, always ...types.NamespacedName) watched {
+		return each(corev1.SchemeGroupVersion.WithResource("secrets"), k8swatch.Options{
+			FieldSelector: "type=" + string(ofType),
+			OnlyNamed:     &k8swatch.OnlyNamed{Always: always, BytesPerNamespace: bytes},
+		})
 	}
+	c.secrets = secrets(corev1.SecretTypeTLS, secretBytes, objectName(c.cfg.certificate)...)
+	if c.cfg.opaqueSecrets {
+		c.opaque = secrets(corev1.SecretTypeOpaque, secretBytes/4)
+	}
+	c.ingresses = each(networkingv1.SchemeGroupVersion.WithResource("ingresses"), k8swatch.Options{
+		IgnoreFields: []string{"status"}, BytesPerNamespace: objectBytes, Names: c.nameSecrets,
+	})
 	if namespace, name, ok := strings.Cut(c.cfg.tcp, "/"); ok {
 		c.configMaps = add(corev1.SchemeGroupVersion.WithResource("configmaps"), k8swatch.Options{Namespace: namespace, FieldSelector: "metadata.name=" + name})
 	}
 	return err
+}
+
+// nameSecrets names the Secrets of an Ingress. The watchers of Secrets hold no others.
+func (c *controller) nameSecrets(o k8swatch.Object, name func(*k8swatch.Watcher, types.NamespacedName)) {
+	tls, annotated := ingress.SecretsOf(o.(*networkingv1.Ingress))
+	for _, w := range c.secrets {
+		for _, of := range slices.Concat(tls, annotated) {
+			name(w, of)
+		}
+	}
+	for _, w := range c.opaque {
+		for _, of := range annotated {
+			name(w, of)
+		}
+	}
+}
+
+// objectName reads namespace/name; none: "".
+func objectName(text string) (all []types.NamespacedName) {
+	if namespace, name, ok := strings.Cut(text, "/"); ok {
+		all = append(all, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return all
+}
+
+// holdDeployed makes sure that the model finds the Secrets of what is deployed, even if no Ingress
+// names them now.
+func (c *controller) holdDeployed(ctx context.Context, previous *dataplane.Config) {
+	bounded, cancel := context.WithTimeout(ctx, kit.SyncTimeout)
+	defer cancel()
+	names := ingress.Deployed(previous)
+	for _, w := range c.secrets {
+		if err := w.Fetch(bounded, names...); err != nil && ctx.Err() == nil {
+			c.log.Warn("a Secret of what is deployed could not be read: if an Ingress names another one that is not good, its hosts have no certificate", "error", err)
+		}
+	}
+	c.view.Reread()
 }
 
 // newModel makes the model of a process that knows the configuration that is deployed; nil:
@@ -139,6 +188,7 @@ func (c *controller) beginTerm(ctx context.Context) {
 	bounded, cancel = context.WithTimeout(ctx, kit.SyncTimeout)
 	defer cancel()
 	if previous, _ := c.targets.Current(bounded); ingress.HasHosts(previous) { // otherwise the instance is new
+		c.holdDeployed(ctx, previous)
 		c.previous.Store(&previous)
 	}
 }

@@ -59,6 +59,7 @@ func TestDeploy(t *testing.T) {
 					return c
 				})
 				d.status()
+				d.certificates()
 				d.events()
 				d.tcpServices()
 				if layout == "fleet" {
@@ -341,6 +342,15 @@ func (d *deployed) status() {
 	d.k.must(err)
 	eventually(t, "another controller's Ingress has no status", expect("wild", ""))
 	d.k.must(expect("shop", "203.0.113.11")())
+}
+
+// certificates has an Ingress name a Secret that comes later.
+func (d *deployed) certificates() {
+	t, certs := d.k.t, newCertificates(d.k.t)
+	d.k.ingress("tls", site("tls.test", "root"), withTLS("tls", "tls.test"))
+	d.k.secret("tls", certs.issue("tls.test"))
+	v := newVisitor("https", subnet+"2:8443", &http.Transport{TLSClientConfig: certs.client("tls.test"), DisableKeepAlives: true})
+	eventually(t, "the certificate is served", v.expect("tls.test", "/", endpoint(host("10"), backendPort)))
 }
 
 // events has the same thing go wrong twice.

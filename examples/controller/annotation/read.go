@@ -48,6 +48,7 @@ type Row struct {
 	off      func(r *reader) // undoes related options if it is refused
 	closesOn *regexp.Regexp  // a refused one closes if its value matches
 	always   bool            // refused even if its value is "false" or "off"
+	secret   bool            // it names a Secret
 
 	ofService bool // other controllers take it on a Service; there it closes if Closes is set
 }
@@ -127,6 +128,20 @@ func Given(annotations map[string]string, of string) (given string) {
 		}
 	}
 	return given
+}
+
+// Secrets returns the values of the annotations that name Secrets, good or bad, in the order of
+// the table. Other annotations may make them useless.
+func Secrets(annotations map[string]string) (all []string) {
+	if !Has(annotations) {
+		return nil
+	}
+	for _, g := range ours(annotations) {
+		if g.row >= 0 && table[g.row].secret {
+			all = append(all, g.text)
+		}
+	}
+	return all
 }
 
 // UsesRegex reports whether annotations of an Ingress make its paths patterns.

@@ -49,6 +49,7 @@ var access = []Row{
 		NGINX:   "auth-secret",
 		HAProxy: "auth-secret",
 		Value:   "the name of a Secret",
+		secret:  true,
 		Closes:  true,
 		Becomes: "a userlist of its key auth, which is a file of htpasswd",
 		Differs: "the Secret is of the same namespace; it has hashes of crypt(3) that take HAProxy 5 ms at most: see Passwords; without a key auth each key is a user",

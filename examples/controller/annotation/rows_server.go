@@ -38,6 +38,7 @@ var servers = []Row{
 		HAProxy:   "server-ca",
 		NGINX:     "proxy-ssl-secret",
 		Value:     "the name of a Secret",
+		secret:    true,
 		Closes:    true,
 		ofService: true,
 		Becomes:   "its key ca.crt verifies the certificates of the servers; under haproxy.org ca.crt or else tls.crt",

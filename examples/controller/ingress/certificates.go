@@ -122,6 +122,9 @@ func (m *Model) checkSecret(at *derive.Reads, name Name, file string, was *check
 		now.checked = was.checked
 	}
 	now.checked = now.checked.Check(file, secret, m.earlier.files[file], m.Limits.CertificatesPerSecret, m.now(at))
+	if err := unread(secret); err != nil {
+		now.checked.Err = err
+	}
 	if now.use() != nil {
 		now.file = file
 	}

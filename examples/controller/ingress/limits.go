@@ -45,6 +45,13 @@ type Limits struct {
 	HostsPerSecret int
 	// SecretsPerNamespace bounds certificates: each takes 30 KB in HAProxy.
 	SecretsPerNamespace int
+	// SecretBytesPerNamespace bounds the Secrets with certificates that Ingresses name, in bytes.
+	// Those of type Opaque have a quarter of it. The controller holds them. All namespaces
+	// together have eight times as much.
+	SecretBytesPerNamespace int
+	// ObjectBytesPerNamespace bounds Ingresses in bytes, and once more Services and EndpointSlices,
+	// with all that nothing reads. The controller holds them. No model sees those beyond it.
+	ObjectBytesPerNamespace int
 	// CertificatesPerSecret bounds a chain: each handshake sends it whole.
 	CertificatesPerSecret int
 	// PatternsPerNamespace bounds the weights of paths that are regular expressions. HAProxy tries all
@@ -92,6 +99,18 @@ func (l *Limits) table() limits.Table {
 		{Name: "map-bytes-per-namespace", Value: &l.MapBytesPerNamespace, Usual: 4 << 20, What: "hosts and paths together"},
 		{Name: "hosts-per-secret", Value: &l.HostsPerSecret, Usual: 500, What: "TLS hosts that use one certificate"},
 		{Name: "secrets-per-namespace", Value: &l.SecretsPerNamespace, Usual: 2000, What: "certificates that Ingresses name"},
+		{
+			Name:  "secret-bytes-per-namespace",
+			Value: &l.SecretBytesPerNamespace,
+			Usual: 16 << 20,
+			What:  "Secrets with certificates that Ingresses name, and 1 KiB for each; those of type Opaque have a quarter of it",
+		},
+		{
+			Name:  "object-bytes-per-namespace",
+			Value: &l.ObjectBytesPerNamespace,
+			Usual: 64 << 20,
+			What:  "Ingresses, and 1 KiB for each; as much for Services, and for EndpointSlices",
+		},
 		{Name: "certificates-per-secret", Value: &l.CertificatesPerSecret, Usual: 10, What: "length of a chain"},
 		{Name: "patterns-per-namespace", Value: &l.PatternsPerNamespace, Usual: 500, What: "paths that are regular expressions"},
 		{Name: "canaries-per-namespace", Value: &l.CanariesPerNamespace, Usual: 100, What: "paths with a canary"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hapticsdk/haptic/dataplane"
 	"github.com/hapticsdk/haptic/examples/controller/annotation"
+	"github.com/hapticsdk/haptic/k8swatch"
 	"github.com/hapticsdk/haptic/k8swatch/derive"
 	"github.com/hapticsdk/haptic/reconcile"
 	"github.com/hapticsdk/haptic/reconcile/certs"
@@ -43,6 +44,37 @@ func inSpace(namespace, name string) (Name, error) {
 	return Name{Namespace: namespace, Name: name}, nil
 }
 
+// SecretsOf returns the Secrets that an Ingress names: those of its spec.tls, and those of its
+// annotations. The model reads no others, but for that of [Operator.Certificate] and those of
+// [Deployed].
+func SecretsOf(ing *networkingv1.Ingress) (tls, annotated []Name) {
+	for i := range ing.Spec.TLS { // some may be the same: to compare thousands takes longer
+		if s := ing.Spec.TLS[i].SecretName; s != "" && nameProblem(s) == "" {
+			tls = append(tls, Name{Namespace: ing.Namespace, Name: s})
+		}
+	}
+	for _, text := range annotation.Secrets(ing.Annotations) {
+		if name, err := inSpace(ing.Namespace, text); err == nil && nameProblem(name.Name) == "" {
+			annotated = append(annotated, name)
+		}
+	}
+	return tls, annotated
+}
+
+// Deployed returns the Secrets with the certificates of a configuration; nil: there is none. One
+// of them stays in use while an Ingress names another one that is not good.
+func Deployed(previous *dataplane.Config) (all []Name) {
+	if previous == nil {
+		return nil
+	}
+	for _, f := range previous.Files() {
+		if secret := secretOfFile(f.Name); f.Kind == dataplane.Certificate && secret.Name != "" {
+			all = append(all, secret)
+		}
+	}
+	return all
+}
+
 func nameUserSecrets(name Name, a *annotated, add func(secretRef, *networkingv1.Ingress)) {
 	if o := a.options; o.Auth.Secret != "" && !o.Closed {
 		if secret, err := inSpace(name.Namespace, o.Auth.Secret); err == nil {
@@ -69,12 +101,22 @@ func nameCASecrets(name Name, a *annotated, add func(caRef, *networkingv1.Ingres
 func (m *Model) secretOf(at *derive.Reads, name Name) (*corev1.Secret, error) {
 	secret, ok := m.Secrets.Get(at, name)
 	switch {
+	case ok && k8swatch.Withheld(secret) != "":
+		return nil, fmt.Errorf("Secret %s is not read: %w", name, unread(secret))
 	case ok:
 		return secret, nil
 	case m.isOut(at, "Secret", name):
 		return nil, fmt.Errorf("Secret %s is in quarantine", name)
 	}
 	return nil, fmt.Errorf("there is no Secret %s of type %s or %s", name, corev1.SecretTypeOpaque, corev1.SecretTypeTLS)
+}
+
+// unread says why a Secret is not read, or nil.
+func unread(secret *corev1.Secret) error {
+	if why := k8swatch.Withheld(secret); why != "" {
+		return fmt.Errorf("%s (secret-bytes-per-namespace)", why)
+	}
+	return nil
 }
 
 // Userlist are the users of a Secret.
