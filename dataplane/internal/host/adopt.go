@@ -43,14 +43,16 @@ func (h *Host) findOrphan() (*orphan, error) {
 				return nil, errReloads
 			}
 		}
-		if !slices.Contains(h.masterArguments(pid), "-W") {
+		if !slices.Contains(h.argumentsIn(line, pid), "-W") {
 			continue
 		}
 		process, err := os.FindProcess(pid) // from here on no other process gets the id
 		args, now := h.masterArguments(pid), readStat(pid)
 		switch {
-		case err != nil || args == nil || now.ended():
+		case err != nil || now.ended():
 			continue
+		case args == nil:
+			return nil, errReloads
 		case len(args) <= len(h.arguments()) || !slices.Equal(args[len(args)-len(h.arguments()):], h.arguments()):
 			return nil, h.foreign(pid)
 		case now.user != h.user():
@@ -72,10 +74,15 @@ var errReloads = errors.New("a HAProxy reloads")
 // master does, and that reads the configuration of this folder. It returns nil for any other
 // process.
 func (h *Host) masterArguments(pid int) []string {
-	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	args := strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00")
+	line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // empty: no process, or one that reloads
+	return h.argumentsIn(line, pid)
+}
+
+// argumentsIn is masterArguments for a command line that was read.
+func (h *Host) argumentsIn(line []byte, pid int) []string {
+	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 	n := len(args)
-	if err != nil || n < 3 || args[n-2] != "-f" || args[n-1] != h.layout.ConfigPath() || readStat(pid).group != pid {
+	if n < 3 || args[n-2] != "-f" || args[n-1] != h.layout.ConfigPath() || readStat(pid).group != pid {
 		return nil
 	}
 	return args
