@@ -129,7 +129,7 @@ func (b *Backends) find(at *derive.Reads, backend string, p *sizedPort, _ *found
 	most := min(2*b.opts.PerBackend, b.reads.Share(at, svc.Namespace, backend))
 	if most <= 0 && p.size > 0 {
 		limits.Refuse(at, "Service", svc, reconcile.Refusal{Reason: fmt.Sprintf("the endpoints of this Service are not read, and requests get 503: "+
-			"namespace %s has three times %s", svc.Namespace, b.reads.Over(at, "endpoints and EndpointSlices"))})
+			"namespace %s has three times %s", svc.Namespace, b.reads.Over(at, svc.Namespace, "endpoints and EndpointSlices"))})
 		return now, true
 	}
 	all, _ := b.slicesOf.Get(at, p.to.Of)
@@ -197,7 +197,7 @@ func (b *Backends) reportServers(at *derive.Reads, f *found, limit int) {
 			limits.Figure(has), port, limits.Figure(limit))
 	case len(f.addresses) >= limit:
 		reason = fmt.Sprintf("it has %s endpoints on port %d, of which %s serve: namespace %s has %s",
-			limits.Figure(has), port, limits.Figure(limit), f.to.Of.Namespace, b.servers.Over(at, "servers"))
+			limits.Figure(has), port, limits.Figure(limit), f.to.Of.Namespace, b.servers.Over(at, f.to.Of.Namespace, "servers"))
 	default:
 		reason = fmt.Sprintf("it has %s endpoints on port %d, of which %s are read, twice as many as may serve: %s of them are ready",
 			limits.Figure(f.total), port, limits.Figure(f.read), limits.Figure(len(f.addresses)))

@@ -58,9 +58,11 @@ func NewBudget[K comparable, V any](name string, from *derive.Collection[K, V], 
 	order Order[K], bound Bound, cut Cut) *Budget[K] {
 	sums := derive.Sum(name, from, func(k K, v V, add func(string, int)) { add(amount(k, v)) })
 	b := &Budget[K]{Quota: NewQuota(name, sums, bound)}
-	b.crowded = derive.Each(name+", crowded", sums, func(at *derive.Reads, _ string, n int, _ bool) (bool, bool) { return true, n > b.Most(at) })
+	b.crowded = derive.Each(name+", crowded", sums, func(at *derive.Reads, namespace string, n int, _ bool) (bool, bool) {
+		return true, n > b.Most(at, namespace)
+	})
 	b.shares = derive.Each(name+", shares", b.crowded, func(at *derive.Reads, namespace string, _ bool, _ map[K]int) (map[K]int, bool) {
-		shares, left := map[K]int{}, b.Most(at)
+		shares, left := map[K]int{}, b.Most(at, namespace)
 		for k := range order(at, namespace) {
 			v, ok := from.Get(at, k)
 			if !ok {

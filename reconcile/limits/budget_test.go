@@ -93,7 +93,7 @@ func ExampleNewQuota() {
 	asks.Set("one", ask{"big", 1, 500})
 	asks.Set("two", ask{"huge", 1, 900})
 	asks.Set("three", ask{"small", 1, 10})
-	fmt.Println(g.Run(context.Background()), quota.Most(nil))
+	fmt.Println(g.Run(context.Background()), quota.Most(nil, "big"))
 	// Output: <nil> 70
 }
 
@@ -103,7 +103,7 @@ func ExampleQuota_Most() {
 	quota := limits.NewQuota("servers", sums.Collection, limits.Bound{Name: "servers", Namespace: 100, All: 100})
 	sums.Set("big", 90)
 	sums.Set("small", 20)
-	fmt.Println(g.Run(context.Background()), quota.Most(nil))
+	fmt.Println(g.Run(context.Background()), quota.Most(nil, "big"))
 	// Output: <nil> 80
 }
 
@@ -112,9 +112,9 @@ func ExampleQuota_Over() {
 	sums := derive.NewInput[string, int](g, "sums")
 	quota := limits.NewQuota("servers", sums.Collection, limits.Bound{Name: "servers", Namespace: 1000, All: 1500})
 	sums.Set("big", 9000)
-	fmt.Println(g.Run(context.Background()), quota.Over(nil, "endpoints"))
+	fmt.Println(g.Run(context.Background()), quota.Over(nil, "big", "endpoints"))
 	sums.Set("other", 9000)
-	fmt.Println(g.Run(context.Background()), quota.Over(nil, "endpoints"))
+	fmt.Println(g.Run(context.Background()), quota.Over(nil, "big", "endpoints"))
 	// Output:
 	// <nil> more than the 1,000 endpoints of one namespace (servers-per-namespace)
 	// <nil> more than 750 endpoints, its share of the 1,500 of all namespaces (servers-of-all)
@@ -127,7 +127,7 @@ func TestQuota(t *testing.T) {
 	for range 300 {
 		g := derive.New()
 		sums := derive.NewInput[string, int](g, "sums")
-		bound := limits.Bound{Namespace: 1 + random.IntN(100), All: 1 + random.IntN(300)}
+		bound := limits.Bound{Namespace: 1 + random.IntN(100), All: 1 + random.IntN(300), Item: 1 + random.IntN(9)}
 		quota := limits.NewQuota("servers", sums.Collection, bound)
 		asked := map[string]int{}
 		for range 1 + random.IntN(20) { // changes
@@ -139,15 +139,50 @@ func TestQuota(t *testing.T) {
 				delete(asked, name)
 			}
 			require.NoError(t, g.Run(t.Context()))
-			most, got, wanted := quota.Most(nil), 0, 0
-			for _, n := range asked {
+			got, wanted := 0, 0
+			for namespace, n := range asked {
+				most := quota.Most(nil, namespace)
 				got += min(n, most)
 				wanted += min(n, bound.Namespace)
+				require.LessOrEqual(t, most, bound.Namespace)
+				equal := min(bound.Namespace, bound.All/len(asked))
+				if equal >= bound.Item || n <= equal {
+					require.GreaterOrEqual(t, min(n, most), min(n, equal), "an equal part: %v, %+v", asked, bound)
+				}
 			}
-			require.LessOrEqual(t, most, bound.Namespace)
 			require.LessOrEqual(t, got, bound.All, "%v", asked)
-			require.Greater(t, got+max(1, len(asked)), min(wanted, bound.All), "nothing is left over: %v, %+v, each %d", asked, bound, most)
-			require.GreaterOrEqual(t, most, min(bound.Namespace, bound.All/max(1, len(asked))), "an equal part")
+			require.Greater(t, got+max(len(asked), bound.Item), min(wanted, bound.All), "nothing is left over: %v, %+v", asked, bound)
 		}
 	}
+}
+
+// TestItemsAreWhole: where an equal part is less than an item, those that had one keep it.
+func TestItemsAreWhole(t *testing.T) {
+	g := derive.New()
+	asks := derive.NewInput[string, ask](g, "asks")
+	bound := limits.Bound{Namespace: 100, All: 35, Item: 10}
+	budget := limits.NewBudget("rates", asks.Collection, amount, byAge(asks.Collection), bound, limits.Whole)
+	got := func() (all []string) {
+		require.NoError(t, g.Run(t.Context()))
+		require.NoError(t, g.Commit())
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			if n, _ := asks.Get(nil, name); n.n > 0 && budget.Share(nil, name, name) >= n.n {
+				all = append(all, name)
+			}
+		}
+		return all
+	}
+	for _, name := range []string{"b", "c", "d"} {
+		asks.Set(name, ask{name, 0, 10})
+	}
+	require.Equal(t, []string{"b", "c", "d"}, got())
+	asks.Set("a", ask{"a", 0, 10})
+	require.Equal(t, []string{"b", "c", "d"}, got(), "it comes later")
+	asks.Set("a", ask{"a", 0, 5})
+	require.Equal(t, []string{"a", "b", "c", "d"}, got(), "it asks for less than an equal part")
+	asks.Set("e", ask{"e", 0, 100})
+	require.Equal(t, []string{"a", "b", "c", "d"}, got())
+	asks.Delete("c")
+	asks.Set("e", ask{"e", 0, 10})
+	require.Equal(t, []string{"a", "b", "d", "e"}, got())
 }

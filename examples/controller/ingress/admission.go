@@ -57,7 +57,7 @@ func (m *Model) deriveRoom(ours *derive.Collection[Name, *networkingv1.Ingress])
 func (m *Model) rooms(at *derive.Reads, namespace string, all derive.Ordered[*networkingv1.Ingress], _ *room) (*room, bool) {
 	paths, _ := m.pathsOfSpace.Get(at, namespace)
 	bytes, _ := m.bytesOfSpace.Get(at, namespace)
-	left := size{m.pathQuota.Most(at), m.byteQuota.Most(at)}
+	left := size{m.pathQuota.Most(at, namespace), m.byteQuota.Most(at, namespace)}
 	if paths <= left.paths && bytes <= left.bytes {
 		return nil, false
 	}
@@ -111,9 +111,9 @@ func (m *Model) admit(at *derive.Reads, name Name, ing, was *networkingv1.Ingres
 // fullSpace says which limit of a namespace is reached: that of paths, or that of bytes.
 func (m *Model) fullSpace(at *derive.Reads, namespace string, ofPaths bool) string {
 	if ofPaths {
-		return "namespace " + namespace + " has " + m.pathQuota.Over(at, "paths and TLS hosts")
+		return "namespace " + namespace + " has " + m.pathQuota.Over(at, namespace, "paths and TLS hosts")
 	}
-	return "hosts and paths of namespace " + namespace + " have " + m.byteQuota.Over(at, "bytes")
+	return "hosts and paths of namespace " + namespace + " have " + m.byteQuota.Over(at, namespace, "bytes")
 }
 
 // measure counts the paths, empty rules and TLS hosts of an Ingress, and their bytes,

@@ -38,7 +38,7 @@ func (m *Model) deriveBackends(of *ofAsks) *ofBackends {
 	}, order, limits.Bound{Name: "option-bytes", Namespace: l.OptionBytesPerNamespace, All: l.OptionBytesOfAll}, limits.Whole)
 	m.rateBudget = limits.NewBudget("addresses of rates", of.backends, func(_ string, all []*backendAsk) (string, int) {
 		return all[0].ref.Namespace, all[0].options.Addresses()
-	}, order, limits.Bound{Name: "rate-addresses", Namespace: l.RateAddressesPerNamespace, All: l.RateAddressesOfAll}, limits.Whole)
+	}, order, limits.Bound{Name: "rate-addresses", Namespace: l.RateAddressesPerNamespace, All: l.RateAddressesOfAll, Item: 10_240}, limits.Whole)
 	m.backendAsks = of.backends
 	m.servers = endpoints.NewBackends(of.backends, m.portOf, m.Slices.Collection, m.judge, order, endpoints.Options{
 		PerBackend: l.ServersPerBackend, PerNamespace: l.ServersPerNamespace, OfAll: l.ServersOfAll, Spare: m.SpareServers,
@@ -246,14 +246,14 @@ func (m *Model) backendProblem(at *derive.Reads, namespace, backend string) stri
 	words := append(strings.Split(backend, "_"), "", "", "")
 	switch service := words[1]; {
 	case m.backendBudget.Share(at, namespace, backend) < 1:
-		return fmt.Sprintf("namespace %s has %s: Service %[1]s/%[3]s port %[4]s is not served", namespace, m.backendBudget.Over(at, "backends"), service, words[2])
+		return fmt.Sprintf("namespace %s has %s: Service %[1]s/%[3]s port %[4]s is not served", namespace, m.backendBudget.Over(at, namespace, "backends"), service, words[2])
 	case words[3] == "":
 	case m.optionBudget.Share(at, namespace, backend) == 0:
 		return fmt.Sprintf("annotations of namespace %s have, times their backends, %s: Service %[1]s/%[3]s is not served",
-			namespace, m.optionBudget.Over(at, "bytes"), service)
+			namespace, m.optionBudget.Over(at, namespace, "bytes"), service)
 	case m.rateBudget.Share(at, namespace, backend) == 0:
 		return fmt.Sprintf("rates of namespace %s count %s: Service %[1]s/%[3]s is not served; %[4]srate-limit-size has it count fewer",
-			namespace, m.rateBudget.Over(at, "addresses"), service, annotation.HAProxy)
+			namespace, m.rateBudget.Over(at, namespace, "addresses"), service, annotation.HAProxy)
 	}
 	return ""
 }

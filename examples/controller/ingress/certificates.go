@@ -104,7 +104,7 @@ func (c *checkedSecret) use() *certs.Certificate { return c.checked.InUse }
 // has none that is valid, so a bad renewal does not break a working site.
 func (m *Model) check(at *derive.Reads, name Name, _ []*networkingv1.Ingress, was *checkedSecret) (*checkedSecret, bool) {
 	if m.secretBudget.Share(at, name.Namespace, name) < 1 {
-		return &checkedSecret{problem: fmt.Sprintf("namespace %s has %s: Secret %s is not used", name.Namespace, m.secretBudget.Over(at, "Secrets"), name)}, true
+		return &checkedSecret{problem: fmt.Sprintf("namespace %s has %s: Secret %s is not used", name.Namespace, m.secretBudget.Over(at, name.Namespace, "Secrets"), name)}, true
 	}
 	return m.checkSecret(at, name, certificateName(name), was), true
 }

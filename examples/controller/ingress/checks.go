@@ -30,7 +30,7 @@ func (m *Model) deriveChecks(served *derive.Collection[string, *Backend]) *deriv
 	}, order, limits.Bound{Name: "checks", Namespace: l.ChecksPerNamespace, All: l.ChecksOfAll}, limits.Whole)
 	m.checkRateBudget = limits.NewBudget("rate of checks", asked, func(_ string, c *checks) (string, int) {
 		return c.namespace, c.rate
-	}, order, limits.Bound{Name: "checks-per-second", Namespace: 1000 * l.ChecksPerSecondPerNamespace, All: 1000 * l.ChecksPerSecondOfAll, Scale: 1000}, limits.Whole)
+	}, order, limits.Bound{Name: "checks-per-second", Namespace: 1000 * l.ChecksPerSecondPerNamespace, All: 1000 * l.ChecksPerSecondOfAll, Item: 500, Scale: 1000}, limits.Whole)
 	return derive.Each("backends within checks", served, func(at *derive.Reads, name string, b *Backend, was *Backend) (*Backend, bool) {
 		return m.withinChecks(at, name, b, asked, was), true
 	})
@@ -59,9 +59,9 @@ func (m *Model) withinChecks(at *derive.Reads, name string, b *Backend, asked *d
 	why := ""
 	switch {
 	case m.checkBudget.Share(at, c.namespace, name) < c.servers:
-		why = m.checkBudget.Over(at, "servers with health checks")
+		why = m.checkBudget.Over(at, c.namespace, "servers with health checks")
 	case m.checkRateBudget.Share(at, c.namespace, name) < c.rate:
-		why = m.checkRateBudget.Over(at, "health checks a second")
+		why = m.checkRateBudget.Over(at, c.namespace, "health checks a second")
 	default:
 		return b
 	}

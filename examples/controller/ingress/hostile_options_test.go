@@ -152,7 +152,7 @@ func TestHostileAnnotations(t *testing.T) {
 					for shape := range got {
 						require.True(t, known[shape], "%s: %q becomes a line of another shape, %q:\n%s", name, value, shape, text)
 					}
-					require.Equal(t, 6+routes.Backends.Len()+2*routes.Userlists.Len(), sections, "%s: %q\n%s", name, value, text)
+					require.Equal(t, 7+routes.Backends.Len()+2*routes.Userlists.Len(), sections, "%s: %q\n%s", name, value, text)
 				}
 			}
 		}

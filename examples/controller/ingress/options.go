@@ -80,7 +80,7 @@ func (r *reading) ofPath(field fieldPath, host string, asked line, path string) 
 			r.at,
 			c.ing,
 			c.field.sub(".backend"),
-			fmt.Sprintf("namespace %s has %s", c.ing.Namespace, r.canaryBudget.Over(r.at, "canaries")),
+			fmt.Sprintf("namespace %s has %s", c.ing.Namespace, r.canaryBudget.Over(r.at, c.ing.Namespace, "canaries")),
 		)
 		return pointerTo(o), nil
 	}

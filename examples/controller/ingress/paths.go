@@ -188,7 +188,7 @@ func (r *reading) mayHavePattern(field fieldPath, host, path string) bool {
 	if weight > r.patterns {
 		r.refuse(
 			field.sub(".path"),
-			fmt.Sprintf("namespace %s has %s, where one with several repeats counts for some", r.ing.Namespace, r.Model.patterns.Over(r.at, "patterns")),
+			fmt.Sprintf("namespace %s has %s, where one with several repeats counts for some", r.ing.Namespace, r.Model.patterns.Over(r.at, r.ing.Namespace, "patterns")),
 		)
 		return false
 	}

@@ -152,7 +152,7 @@ func (m *Model) deriveSecrets(of *ofIngresses) {
 	m.userBudget = limits.NewBudget("time of users", read, func(of secretRef, u *users) (string, int) {
 		return of.Namespace, u.cost
 	}, order, limits.Bound{Name: "user-milliseconds", Namespace: 1000 * m.Limits.UserMillisecondsPerNamespace,
-		All: 1000 * m.Limits.UserMillisecondsOfAll, Scale: 1000}, limits.Whole)
+		All: 1000 * m.Limits.UserMillisecondsOfAll, Item: 1600, Scale: 1000}, limits.Whole)
 	m.userlists = derive.Each("users", read, m.allowUsers)
 	of.users = m.userlists
 	m.authorities = derive.Each("authorities", derive.GroupBy("authorities named", of.all, nameCASecrets, byAge), m.readAuthorities)
@@ -186,7 +186,7 @@ func (m *Model) readUsers(at *derive.Reads, of secretRef, _ []*networkingv1.Ingr
 func (m *Model) allowUsers(at *derive.Reads, of secretRef, u, _ *users) (*users, bool) {
 	if u.cost > 0 && m.userBudget.Share(at, of.Namespace, of) < u.cost {
 		return &users{problem: fmt.Sprintf("Secret %s: to read its users, HAProxy would take %s: write lighter hashes, by openssl passwd -6",
-			of.Name, m.userBudget.Over(at, "ms"))}, true
+			of.Name, m.userBudget.Over(at, of.Namespace, "ms"))}, true
 	}
 	return u, true
 }
