@@ -36,16 +36,17 @@ QUICK = $(shell $(GO) env GOFLAGS) '-gcflags=all=-l -dwarf=false'
 RACE = $(shell $(GO) env GOFLAGS) -race -gcflags=all=-dwarf=false '-gcflags=k8s.io/...=-l -dwarf=false'
 
 # Packages of plain functions: the race detector makes their tests slow, and has nothing to find.
-# It watches those of their tests that have "Concurrent" in their names.
+# It watches those of their tests that have "Concurrent" in their names, in CONCURRENT.
 PLAIN = ./templating/... ./internal/haproxycfg ./internal/jsonpath ./k8swatch/derive \
 	./dataplane/internal/change ./dataplane/internal/config ./dataplane/internal/diff \
 	./reconcile/claims ./examples/controller/annotation ./examples/controller/ingress
+CONCURRENT = ./templating ./internal/jsonpath
 
 test: haproxy ## all tests of the SDK, with the race detector where goroutines meet, and each benchmark once
 	GOOS=darwin GOFLAGS="$(QUICK)" $(GO) build ./dataplane
 	GOFLAGS="$(QUICK)" $(GO) test -vet=all -timeout $(TEST_TIMEOUT) $(PLAIN)
 	export GOFLAGS="$(RACE)"; \
-	$(GO) test -vet=off -run Concurrent ./templating ./internal/jsonpath && \
+	$(GO) test -vet=off -run Concurrent $(CONCURRENT) && \
 	$(GO) test -vet=all -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(PLAIN))") && \
 	(cd examples/traced && $(GO) test -vet=all ./...) && \
 	(cd internal/e2e && $(GO) vet ./...)

@@ -25,7 +25,8 @@ import (
 //   - a value that holds the name and more;
 //   - a backend for which no spare has the same lines;
 //   - a backend of an owner that has spares, if no more than a sixteenth of all is free: the
-//     last ones are for others. The owner is the name up to the first "_";
+//     last ones are for others. The owner is the name up to the first "_", without
+//     capital letters and "-" before it;
 //   - spares that come, go or change.
 const SparePrefix = change.SparePrefix
 

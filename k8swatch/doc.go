@@ -21,8 +21,10 @@
 // reads watchers outside of a group at one instant.
 //
 // A [Single] follows one named object, such as a Secret of settings, and reports each
-// change at once. A [Cached] is for resources that are too big for memory, such as all
-// Secrets of a cluster: it watches metadata and fetches objects on demand.
+// change at once. A watcher with Options.OnlyNamed watches metadata, and holds only the objects that
+// others name, such as the Secrets of Ingresses; Options.BytesPerNamespace bounds what any
+// other holds. A [Cached] is for resources that are too big for memory: it watches metadata
+// and fetches objects on demand.
 //
 // # What renders read
 //

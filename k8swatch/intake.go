@@ -48,7 +48,7 @@ type intake struct {
 	round     func() context.Context
 	block     func(*SyncError) // tells what keeps a watcher of what the objects name
 
-	synced  bool // used by the reflector's goroutine alone, as initial
+	synced  bool // used by one goroutine at a time, as initial
 	initial bool // the store is committing the initial objects
 
 	mu      sync.Mutex

@@ -63,8 +63,8 @@ func (o OnlyNamed) orUsual() OnlyNamed {
 // withheldAnnotation holds the reason of [Withheld]. Watchers drop it from objects of a source.
 const withheldAnnotation = "haptic.hapticsdk.dev/withheld"
 
-// Withheld returns why a watcher with [OnlyNamed] does not hold an object: its namespace has no
-// room for it. The object then has its names, uid and age alone. Withheld is "" for all other
+// Withheld returns why a watcher with [OnlyNamed] does not hold an object, for example that its
+// namespace or all together have no room for it. The object then has its names, uid and age alone. Withheld is "" for all other
 // objects.
 func Withheld(o Object) string { return o.GetAnnotations()[withheldAnnotation] }
 

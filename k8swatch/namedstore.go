@@ -349,6 +349,9 @@ func (n *named) take(w *want, obj Object) {
 	if size > 0 {
 		n.budget.withhold(w, size)
 	}
+	if w.bytes < had {
+		n.offer()
+	}
 }
 
 // offer fetches what is withheld again, as far as there is room by now.

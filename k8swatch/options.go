@@ -48,8 +48,8 @@ type Options struct {
 	IgnoreFields []string
 
 	// BytesPerNamespace bounds what the watcher holds of one namespace: in bytes of the encoding for
-	// transport, and 1 KiB for each object. An object beyond it is refused, and what is held
-	// stays. If it grows beyond it, the version from before stays. Zero means no bound.
+	// transport, and 1 KiB for each object. A new object beyond the bound is refused. An
+	// object that grows beyond the bound keeps its version from before. Zero means no bound.
 	// OnlyNamed has its own.
 	BytesPerNamespace int64
 
@@ -58,8 +58,8 @@ type Options struct {
 
 	// Names calls name for each object that o names in a watcher with OnlyNamed. That of another
 	// namespace than it watches is none. o is stored once these are, or the source says that
-	// there are none: a [Group] of both watchers has no snapshot without them. An answer that
-	// takes more than a second is not waited for, but for those of the initial objects. Names
+	// there are none, so that a snapshot of a [Group] has both. An answer that takes more than a
+	// second is waited for at the first sync only. There may be no room: see [Withheld]. Names
 	// must depend on o alone.
 	Names func(o Object, name func(in *Watcher, of types.NamespacedName))
 

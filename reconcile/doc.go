@@ -85,7 +85,7 @@
 //   - endpoints: EndpointSlices as servers of backends, which they keep
 //   - claims: who owns a host or another key
 //   - certs: Secrets as checked certificates
-//   - limits: bounds for each namespace, and the refusals that follow
+//   - limits: bounds for each namespace and for all, and the refusals that follow
 //   - status: the status of resources, written once an instance has their revision
 //   - kit: the flags, the sources and the process of a main function
 //   - event: what an event reports to logs and metrics

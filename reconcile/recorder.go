@@ -53,10 +53,11 @@ func newRates() rates {
 	}
 }
 
-// allow reports whether an object may get a warning now, and counts it.
+// allow reports whether an object may get a warning now, and counts it. The namespace is asked
+// first: an object that waits for its namespace keeps what it may have.
 func (r rates) allow(object *corev1.ObjectReference) bool {
 	e := &corev1.Event{InvolvedObject: *object}
-	return !r.objects.Filter(e) && !r.namespaces.Filter(e)
+	return !r.namespaces.Filter(e) && !r.objects.Filter(e)
 }
 
 // record writes a message to the owner of a resource, and reports whether it did. It does

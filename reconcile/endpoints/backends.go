@@ -129,7 +129,7 @@ func (b *Backends) find(at *derive.Reads, backend string, p *sizedPort, _ *found
 	most := min(2*b.opts.PerBackend, b.reads.Share(at, svc.Namespace, backend))
 	if most <= 0 && p.size > 0 {
 		limits.Refuse(at, "Service", svc, reconcile.Refusal{Reason: fmt.Sprintf("the endpoints of this Service are not read, and requests get 503: "+
-			"namespace %s has three times %s", svc.Namespace, b.reads.Over(at, svc.Namespace, "endpoints and EndpointSlices"))})
+			"namespace %s has endpoints and EndpointSlices for three times %s", svc.Namespace, b.reads.Over(at, svc.Namespace, "servers"))})
 		return now, true
 	}
 	all, _ := b.slicesOf.Get(at, p.to.Of)

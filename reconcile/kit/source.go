@@ -163,8 +163,8 @@ func (s *Source) Recorder(component string, log *slog.Logger) reconcile.Recorder
 	}
 	ctx := klog.NewContext(context.Background(), logr.FromSlogHandler(log.Handler()))
 	// The loop bounds the rate: a message that the broadcaster drops would be lost.
-	unbounded := record.CorrelatorOptions{BurstSize: 1000, QPS: 10}
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(unbounded))
+	aboveOurs := record.CorrelatorOptions{BurstSize: 1000, QPS: 10}
+	broadcaster := record.NewBroadcaster(record.WithContext(ctx), record.WithCorrelatorOptions(aboveOurs))
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: s.Cluster.Clientset().CoreV1().Events("")})
 	s.recorders = append(s.recorders, broadcaster)
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: component})

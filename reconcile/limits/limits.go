@@ -1,8 +1,9 @@
-// Package limits bounds what one namespace takes of everything that is finite.
+// Package limits bounds what one namespace, and all together, take of everything that is finite.
 //
 //   - A [Table] has the limits: rows with a name, a default and a value. A flag sets them by
 //     name, and a page lists them.
 //   - A [Budget] shares a limit among the items that ask for it. The first in an [Order] get it.
+//   - A [Quota] divides a [Bound] among namespaces that together ask for more than there is.
 //   - [Refuse] reports what is not served to the object whose owner can fix it, and [Refusals]
 //     collects the reports. One namespace cannot fill the list.
 package limits

@@ -14,11 +14,11 @@ const SparePrefix = "haptic-spare-"
 // IsSpare reports whether a backend of that name is a spare one.
 func IsSpare(backend string) bool { return strings.HasPrefix(backend, SparePrefix) }
 
-// OwnerOf returns whom a backend belongs to: its name up to the first "_". Owners share what a
-// process has little of.
+// OwnerOf returns whom a backend belongs to: its name up to the first "_", without capital
+// letters and "-" before it, as in "LOGINS-shop_users". Owners share what a process has little of.
 func OwnerOf(backend string) string {
 	owner, _, _ := strings.Cut(backend, "_")
-	return owner
+	return strings.TrimLeft(owner, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-")
 }
 
 // Name is the name of a backend in a worker process.

@@ -15,7 +15,8 @@ import (
 //
 // A server waits for the reload if the backend changes its default-server, mode or balance,
 // which also affect the server. A file waits if a line that names it changes. A map entry
-// also waits if its value names a section that does not exist yet.
+// also waits if its value names a section that does not exist yet. It keeps its value if a line
+// changes that has a variable of a line that names the map.
 func RuntimePart(running, desired *config.Config, steps []change.Step, target change.Target) *config.Config {
 	p := &part{running: running, desired: desired, steps: steps, target: target}
 	partial := p.text()
@@ -118,7 +119,7 @@ type fileID struct{ kind, name string }
 // fileWait says which part of a file has to wait for the reload.
 type fileWait struct {
 	waits bool
-	keys  map[string]bool // of entries that lead to sections that do not exist yet
+	keys  map[string]bool // of entries that wait
 }
 
 // waitingFiles collects a fileWait for each file that changes at runtime.
@@ -141,7 +142,7 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 	}
 	cut := strings.NewReplacer(coming...) // finds all names in one pass
 	leads := func(value string) bool { return cut.Replace(value) != value }
-	named := p.named(changing)
+	named, linked := p.named(changing)
 	files := make(map[fileID]*fileWait)
 	for i := range p.steps {
 		s := &p.steps[i]
@@ -163,7 +164,7 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 			continue
 		}
 		for _, e := range do.Entries {
-			if e.Action != change.Delete && leads(e.Value) {
+			if e.Action != change.Delete && leads(e.Value) || e.Action == change.Update && linked[id.name] {
 				w.keys[e.Key] = true
 				w.waits = w.waits || do.Whole
 			}
@@ -173,9 +174,10 @@ func (p *part) waitingFiles() map[fileID]*fileWait {
 }
 
 // named returns all words of these sections that stand on other lines after the change, the
-// names of files among them.
-func (p *part) named(sections map[config.Key]bool) map[string]bool {
-	named := make(map[string]bool)
+// names of files among them. linked are the words of other lines that have a variable in common
+// with one of those.
+func (p *part) named(sections map[config.Key]bool) (named, linked map[string]bool) {
+	named, linked = make(map[string]bool), make(map[string]bool)
 	was, is := linesByWord(p.running, sections), linesByWord(p.desired, sections)
 	for at, lines := range was {
 		named[at.word] = named[at.word] || !slices.Equal(lines, is[at])
@@ -183,7 +185,23 @@ func (p *part) named(sections map[config.Key]bool) map[string]bool {
 	for at := range is {
 		named[at.word] = named[at.word] || was[at] == nil
 	}
-	return named
+	for at, lines := range is {
+		for _, line := range lines {
+			linked[at.word] = linked[at.word] || slices.ContainsFunc(namesIn(line), func(word string) bool { return isVariable(word) && named[word] })
+		}
+	}
+	return named, linked
+}
+
+// isVariable reports whether a word is a variable with its scope, such as "txn.backend".
+func isVariable(word string) bool {
+	scope, _, ok := strings.Cut(word, ".")
+	return ok && slices.Contains([]string{"proc", "sess", "txn", "req", "res", "check"}, scope)
+}
+
+// namesIn returns the words of a line.
+func namesIn(line string) []string {
+	return strings.FieldsFunc(line, func(r rune) bool { return r != '.' && !config.IsNameRune(r) })
 }
 
 // wordIn is a word in a section.
@@ -194,7 +212,6 @@ type wordIn struct {
 
 // linesByWord returns the lines of some sections on which each word stands.
 func linesByWord(c *config.Config, sections map[config.Key]bool) map[wordIn][]string {
-	ends := func(r rune) bool { return r != '.' && !config.IsNameRune(r) }
 	lines := make(map[wordIn][]string)
 	for _, s := range c.Index().List {
 		key := config.Key{Kind: s.Kind, Name: s.Name}
@@ -203,7 +220,7 @@ func linesByWord(c *config.Config, sections map[config.Key]bool) map[wordIn][]st
 		}
 		for line := range strings.Lines(s.Text) {
 			line = strings.TrimSpace(line)
-			for word := range strings.FieldsFuncSeq(line, ends) {
+			for _, word := range namesIn(line) {
 				at := wordIn{key, word}
 				lines[at] = append(lines[at], line)
 			}

@@ -100,6 +100,11 @@ func TestRuntimePartWaits(t *testing.T) {
 			from: "  http-request set-header X 1\nbackend a\n  server s 192.0.2.1:80\n", to: "  http-request set-header X 2\nbackend a\n  server s 192.0.2.2:80\n",
 			before: "x a\n", then: "x a\ny a\n", text: "192.0.2.2:80", entry: "x a\ny a\n",
 		},
+		"values of a map, where a line reads their variable in another way": {
+			from:   "  http-request set-var(txn.b) path,map(/etc/haproxy/maps/m.map)\n  use_backend %[var(txn.b)]\nbackend a\n  server s 192.0.2.1:80\n",
+			to:     "  http-request set-var(txn.b) path,map(/etc/haproxy/maps/m.map)\n  use_backend %[var(txn.b),field(1,|)]\nbackend a\n  server s 192.0.2.2:80\n",
+			before: "x a\n", then: "x a|1\ny a|2\n", text: "192.0.2.2:80", entry: "x a\ny a|2\n",
+		},
 		"a map with one more reader in its section": {
 			from: "backend a\n  server s 192.0.2.1:80\n", to: "  http-request set-header X %[path,map(/etc/haproxy/maps/m.map)]\nbackend a\n  server s 192.0.2.2:80\n",
 			before: "x a\n", then: "x a\ny a\n", text: "192.0.2.2:80", entry: "x a\n",

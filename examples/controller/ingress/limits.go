@@ -15,6 +15,8 @@ type Limits struct {
 	// may take follow it. Zero means [UsualMemory].
 	Memory uint64
 
+	// These bound the same as those below that end with PerNamespace, for all together, and in
+	// the same units.
 	ServersOfAll, BackendsOfAll, PathsOfAll, MapBytesOfAll, SecretsOfAll, OptionBytesOfAll, RateAddressesOfAll int
 
 	// PatternsOfAll, CanariesOfAll and UserMillisecondsOfAll bound time, whatever the memory is:

@@ -227,7 +227,7 @@ func TestManySlices(t *testing.T) {
 	r := w.build()
 	requireGood(t, r)
 	require.True(t, isRefused(r.Refused, "Service evil/many0: it has 5,000 endpoints on port 1, of which 2,000 are read"))
-	require.True(t, isRefused(r.Refused, "the endpoints of this Service are not read, and requests get 503: namespace evil has three times more than 19,99"))
+	require.True(t, isRefused(r.Refused, "the endpoints of this Service are not read, and requests get 503: namespace evil has endpoints and EndpointSlices for three times more than 19,99"))
 }
 
 func isRefused(refused []reconcile.Refusal, text string) bool {
