@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/yaml"
 
 	"github.com/hapticsdk/haptic/internal/strictyaml"
 	"github.com/hapticsdk/haptic/k8swatch/internal/memapi"
@@ -95,10 +94,7 @@ func (p *parser) document(node *yamlnode.Node) {
 		return
 	}
 	// kubectl reads YAML 1.1, and this does too: an unquoted yes is a boolean.
-	text, err := yamlnode.Marshal(plain)
-	if err == nil {
-		text, err = yaml.YAMLToJSON(text)
-	}
+	text, err := jsonOf(plain)
 	if err != nil {
 		// The position in the message refers to generated text.
 		p.fail(plain.Line, fmt.Errorf("not YAML: %s", yamlValue.ReplaceAllString(yamlLine.ReplaceAllString(err.Error(), ""), "")))
