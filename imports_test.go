@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"k8swatch/derive":               {},
 	"dataplane":                     {"internal/phrase", "dataplane/internal/api", "dataplane/internal/change", "dataplane/internal/config", "dataplane/internal/diff", "dataplane/internal/host", "internal/dpapi", "internal/haproxycfg", "internal/printable"},
 	"validate":                      {"internal/late", "dataplane", "internal/haproxycfg", "internal/haproxyctl", "internal/printable"},
-	"reconcile":                     {"internal/panics", "reconcile/internal/quarantine", "internal/phrase", "dataplane", "eventbus", "reconcile/event", "internal/rendering", "internal/printable", "k8s.io/"},
+	"reconcile":                     {"internal/panics", "reconcile/internal/quarantine", "internal/phrase", "dataplane", "eventbus", "reconcile/event", "internal/rendering", "internal/printable", "golang.org/x/time/rate", "k8s.io/"},
 	"reconcile/event":               {"dataplane"},
 	"reconcile/fetch":               {"internal/late", "internal/printable", "eventbus", "reconcile/event", "golang.org/x/sync/"},
 	"reconcile/render":              {"k8swatch/derive", "reconcile", "reconcile/fetch", "templating", "dataplane"},

@@ -3,10 +3,10 @@ package reconcile
 import (
 	"strings"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 )
 
 // Recorder writes messages to the owner of a resource. The EventRecorder of client-go's
@@ -36,28 +36,26 @@ const (
 	ratesKept                     = 4096 // of objects, and of namespaces: the latest ones
 )
 
-// rates are those of messages.
+// rates are those of warnings.
 type rates struct {
-	objects, namespaces *record.EventSourceObjectSpamFilter
+	objects, namespaces *lru.Cache // of *rate.Limiter
 }
 
-func newRates() rates {
-	return rates{
-		objects: record.NewEventSourceObjectSpamFilter(ratesKept, objectBurst, objectRate, clock.RealClock{}, func(e *corev1.Event) string {
-			o := e.InvolvedObject
-			return strings.Join([]string{o.APIVersion, o.Kind, o.Namespace, o.Name}, " ")
-		}),
-		namespaces: record.NewEventSourceObjectSpamFilter(ratesKept, namespaceBurst, namespaceRate, clock.RealClock{}, func(e *corev1.Event) string {
-			return e.InvolvedObject.Namespace
-		}),
+func newRates() rates { return rates{lru.New(ratesKept), lru.New(ratesKept)} }
+
+// allow reports whether an object may get a warning now, and counts it. A warning that waits
+// counts neither for the object nor for its namespace.
+func (r rates) allow(object ObjectKey) bool {
+	of := func(cache *lru.Cache, key any, perSecond rate.Limit, burst int) *rate.Limiter {
+		limiter, ok := cache.Get(key)
+		if !ok {
+			limiter = rate.NewLimiter(perSecond, burst)
+			cache.Add(key, limiter)
+		}
+		return limiter.(*rate.Limiter)
 	}
-}
-
-// allow reports whether an object may get a warning now, and counts it. The namespace is asked
-// first: an object that waits for its namespace keeps what it may have.
-func (r rates) allow(object *corev1.ObjectReference) bool {
-	e := &corev1.Event{InvolvedObject: *object}
-	return !r.namespaces.Filter(e) && !r.objects.Filter(e)
+	one, all := of(r.objects, object, objectRate, objectBurst), of(r.namespaces, object.Namespace, namespaceRate, namespaceBurst)
+	return one.Tokens() >= 1 && all.Tokens() >= 1 && one.Allow() && all.Allow()
 }
 
 // record writes a message to the owner of a resource, and reports whether it did. It does
@@ -72,7 +70,7 @@ func (l *Loop) record(r Resource, eventtype, reason, message string) bool {
 	ref := &corev1.ObjectReference{
 		APIVersion: r.APIVersion, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name, UID: r.UID, ResourceVersion: r.Version,
 	}
-	if eventtype == eventWarning && !l.rates.allow(ref) {
+	if eventtype == eventWarning && !l.rates.allow(r.Key()) {
 		l.mu.Lock()
 		l.untold = true
 		l.mu.Unlock()

@@ -37,7 +37,7 @@ func TestChecksWithinOpenFiles(t *testing.T) {
 	d.edit("few.yaml", func(string) string { return checkedSite("few", 0, files/10) })
 	d.edit("many.yaml", func(string) string { return checkedSite("many", 250, 300) })
 	d.until(func() bool {
-		return strings.Contains(d.stderr.String(), "Service evil/many") && strings.Contains(d.stderr.String(), "more than the 70 servers with health checks of all namespaces (checks-of-all): the 300 servers of port 80 are used without checks")
+		return strings.Contains(d.stderr.String(), "Service evil/many") && strings.Contains(d.stderr.String(), "more than 70 servers with health checks, its share of the 70 of all namespaces (checks-of-all): the 300 servers of port 80 are used without checks")
 	})
 	require.NotRegexp(t, `Service evil/few.*without checks`, d.stderr.String())
 	d.until(func() bool { return strings.Contains(d.plans(), "+ backend evil_many_80") })
