@@ -385,8 +385,17 @@ func (f *Folder) show() (conflicts []error) {
 			f.server.Delete(k.gvr, k.namespace, k.name)
 		}
 	}
+	var changed []objectKey
 	for k, o := range want {
-		f.apply(k, o)
+		if old, ok := f.shown[k]; !ok || old.Object.Object != o.Object.Object {
+			changed = append(changed, k)
+		}
+	}
+	// Services and Secrets come first, then EndpointSlices, and then what names them: by their
+	// groups. A reader that is faster than the rest then sees nothing that leads nowhere.
+	slices.SortFunc(changed, func(a, b objectKey) int { return cmp.Compare(a.gvr.Group, b.gvr.Group) })
+	for _, k := range changed {
+		f.apply(k, want[k])
 	}
 	f.shown = want
 	f.mu.Lock()
@@ -397,9 +406,6 @@ func (f *Folder) show() (conflicts []error) {
 
 func (f *Folder) apply(k objectKey, o shownObject) {
 	if old, ok := f.shown[k]; ok {
-		if old.Object.Object == o.Object.Object {
-			return
-		}
 		o.SetUID(old.GetUID())
 		o.SetResourceVersion(old.GetResourceVersion())
 		if apiequality.Semantic.DeepEqual(old.Object.Object, o.Object.Object) {
