@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,8 +17,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hapticsdk/haptic/k8swatch"
 )
@@ -338,5 +341,31 @@ func TestOnErrorMayAskTheFolder(t *testing.T) {
 		require.Equal(t, 2, n)
 	case <-soon(t).Done():
 		t.Fatal("no conflict, or a deadlock")
+	}
+}
+
+// TestFolderOrder: of files that are read together, Services come before EndpointSlices, and
+// both before Ingresses, whatever the order in the files. A reader that is faster than the rest
+// then sees no Ingress of a Service that is still to come.
+func TestFolderOrder(t *testing.T) {
+	var text strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&text, ingressYAML+"---\n", fmt.Sprint("site", i), "a.test")
+		fmt.Fprintf(&text, "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: site%d}\naddressType: IPv4\nendpoints: []\n---\n", i)
+		fmt.Fprintf(&text, "apiVersion: v1\nkind: Service\nmetadata: {name: site%d}\n---\n", i)
+	}
+	_, f, _, _ := followed(t, map[string]string{"sites.yaml": text.String()})
+	last := 0
+	for _, gvr := range []schema.GroupVersionResource{corev1.SchemeGroupVersion.WithResource("services"),
+		discoveryv1.SchemeGroupVersion.WithResource("endpointslices"), networkingv1.SchemeGroupVersion.WithResource("ingresses")} {
+		before := last
+		for i := range 10 {
+			o, err := f.Fetch(t.Context(), gvr, "default", fmt.Sprint("site", i))
+			require.NoError(t, err)
+			came, err := strconv.Atoi(o.GetResourceVersion())
+			require.NoError(t, err)
+			require.Greater(t, came, before, "%s %s", gvr.Resource, o.GetName())
+			last = max(last, came)
+		}
 	}
 }
